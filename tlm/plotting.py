@@ -21,6 +21,8 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 FORMATS = (".png", ".svg", ".pdf")
 
 STYLE: dict[Any, Any] = {
+    # Numbers on logarithmic axes have exponents from here on: 0.6, not 6 times a power of ten.
+    "axes.formatter.min_exponent": 6,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": "medium",
@@ -42,6 +44,8 @@ _METADATA: dict[str, dict[str, Any]] = {
 # Where along a curve a label may stand, and how far from it in points.
 _PLACES = 25
 _APART = 4.0
+# Room for letters of another font, which shows the text of an SVG.
+_WIDER = 1.15
 # What a label may cover, worst first: another label, what is outside the axes, a curve.
 _ON_LABEL, _OUTSIDE, _ON_CURVE = 1e6, 1e3, 1.0
 
@@ -99,7 +103,8 @@ def short_label(text: str, most: int = 28) -> str:
 def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> None:
     """Write each curve's label beside it, where it covers no other label and few lines.
 
-    Call it last: limits and layout have to be those of the finished picture.
+    A single point that has no such place gets no label. Call it last: limits and layout have to be
+    those of the finished picture.
 
     Args:
         axes: Where the curves are.
@@ -123,8 +128,12 @@ def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> No
         text.set_bbox({"facecolor": halo, "edgecolor": "none", "alpha": 0.75, "pad": 0.5})
         text.set_in_layout(False)
         box = text.get_window_extent()
-        places = _places(line, (box.width, box.height), axes.figure.dpi)
-        left, bottom, *_ = best = min(places, key=lambda at: _cost(at, taken, points, frame))
+        places = _places(line, (_WIDER * box.width, box.height), axes.figure.dpi)
+        costs = [_cost(place, taken, points, frame) for place in places]
+        if len(line) == 1 and min(costs) >= _ON_LABEL:
+            text.remove()
+            continue
+        left, bottom, *_ = best = places[costs.index(min(costs))]
         taken.append(best)
         # In place at other resolutions, too.
         text.set(verticalalignment="bottom", transform=axes.transAxes)

@@ -34,9 +34,9 @@ def layer_kernels(given: Mapping[str, Any]) -> tuple[list[ToCheck], list[Verdict
         prefill=(str(tokens),) if prefill else (),
         decode=None if prefill else f"1@{tokens}",
     )
-    planned, wafer, *_ = plan_iteration(options, find_model(options.model))
-    kernels = []
-    for each in planned:
+    planned = plan_iteration(options, find_model(options.model))
+    kernels, wafer = [], planned.wafer
+    for each in planned.kernels:
         setup = each.setup()
         alike: Hashable = setup.told if wafer is not None else setup.options
         kernels.append(ToCheck(each.operator.name, each.times, setup, alike))

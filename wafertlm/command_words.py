@@ -50,12 +50,9 @@ class CommandWords:
         Raises:
             InputError: for an unknown option, or a flag with another value.
         """
-        if name.startswith(_SET_ONE) and self.has_chip:
+        self.hold_option(name)
+        if name.startswith(_SET_ONE):
             return ["--set", f"{name.removeprefix(_SET_ONE)}={value}"]
-        if name not in self._allowed:
-            figures = ["set:TABLE.FIELD"] if self.has_chip else []
-            allowed = ", ".join([*self._allowed, *figures])
-            raise InputError(f"{self.told}: found '{name}'; allowed for {self.command}: {allowed}")
         parameter = self._allowed[name]
         if isinstance(parameter, click.Argument):
             return [value]
@@ -64,6 +61,18 @@ class CommandWords:
         if value not in _FLAG:
             raise InputError(f"{self.told}: {name}: found '{value}'; allowed: {', '.join(_FLAG)}")
         return [f"--{name}"] if _FLAG[value] else []
+
+    def hold_option(self, name: str) -> None:
+        """Hold that there is an option.
+
+        Raises:
+            InputError: with those that there are.
+        """
+        if name in self._allowed or (name.startswith(_SET_ONE) and self.has_chip):
+            return
+        figures = ["set:TABLE.FIELD"] if self.has_chip else []
+        allowed = ", ".join([*self._allowed, *figures])
+        raise InputError(f"{self.told}: found '{name}'; allowed for {self.command}: {allowed}")
 
     def read(self, words: Sequence[str]) -> Any:
         """The record of the options that a command line is.

@@ -44,7 +44,6 @@ def router_gates(
     try:
         found = mesh_gates(spec, rows, cols, payload_bits or spec.payload_bits, liberty)
     except (SimulationError, ToolError) as error:
-        log(escape(f"{spec.file.name}: gates cannot be counted: {error}"))
         empty = dict.fromkeys(("payload_bits", "synthesised", "traffic", "router", "chip"))
         return told | empty | {"finding": str(error)}
     switched = _switched(spec) if has_toggles else None

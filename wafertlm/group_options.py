@@ -11,10 +11,13 @@ from workloads.machine.order import PLACEMENTS
 
 TP_HELP = "Tiles of a group, which share each product."
 DP_HELP = "Pipelines of groups that serve requests apart; default: as many as there is room for."
+MICRO_BATCH_HELP = (
+    "Most decoding requests that pass the stages together; default: a share of all a stage."
+)
 PARTITION_HELP = "Of products in a group: input, mn, k, 2d or auto (default)."
 PLACEMENT_HELP = "Order of a group's tiles: linear (default), interleave, ring or mesh."
 #: Options of tiles in groups; ``pp`` is one of dies of a wafer, too.
-ON_GROUPS = ("tp", "dp", "partition", "placement")
+ON_GROUPS = ("tp", "dp", "micro_batch", "partition", "placement")
 #: Options of pools of tiles in groups.
 ON_POOLS = (
     *("prefill_tp", "prefill_pp", "prefill_dp", "decode_tp", "decode_pp", "decode_dp"),
@@ -58,6 +61,7 @@ def group_parallel(options: Any, chip: AnyChip, pool: str = "") -> Parallel | No
         tensor=1 if tensor is None else tensor,
         pipeline=1 if pipeline is None else pipeline,
         replicas=replicas,
+        micro_batch=options.micro_batch,
         partition=partition,
         placement=placement,
         of=f"--{pool}-" if any(own.values()) else "--",

@@ -27,4 +27,5 @@ def judge(wafertlm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jud
     monkeypatch.setattr("wafertlm.api.study_run.study_result", no_campaign)
     for name in ("campaign.calibrate", "compare_levels", "compare_tiles", "compare_chips"):
         monkeypatch.setattr(f"wafertlm.api.calibration_run.{name}", no_campaign)
+    monkeypatch.setattr("wafertlm.explore.explored.workers_at", no_campaign)
     return Judge(wafertlm, tmp_path)

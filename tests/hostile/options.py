@@ -24,6 +24,7 @@ PLAIN = {
     "--rate 4 --requests 3",
     "compare": "noc --mesh 4x4 --collective multicast --group row --source 0,0 --flits 4 "
     "--level perf --vary flits=4,8",
+    "gates": "mesh",
     "show": "chip flat32",
     "report": "--list",
     "study": "--quick waferllm",

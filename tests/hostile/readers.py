@@ -29,6 +29,24 @@ _CONFIG = (
 _PACKETS = "cycle,source,destinations,flits,kind\n0,0:0,1:1,4,unicast\n3,1:0,0:2:0:2,2,multicast\n"
 _TILES = "\n".join([",".join(["100"] * 4)] * 4)
 
+_EXPLORED = """command = "kernel"
+[options]
+kernel = "mesh-gemm"
+chip = "rtl-4x4"
+grid = "4x4"
+dtype = "int8"
+level = "perf"
+[parameters]
+shape = { choices = ["64,64,64", "32,32,32"] }
+"set:noc.hop_cycles" = { low = 1, high = 4, step = 1 }
+[objectives]
+cycles = "minimize"
+[constraints]
+utilization = { at_least = 0.1 }
+[sampler]
+kind = "grid"
+"""
+
 #: By an option's name: files that it reads, by what they are called.
 SEEDS: dict[str, dict[str, str]] = {
     "chip": {f"{name}.toml": chip_text(name) for name in ("flat32", "h100x2", "flat32-wafer")},
@@ -40,11 +58,13 @@ SEEDS: dict[str, dict[str, str]] = {
     "trace": {"trace.csv": _REQUESTS, "azure.csv": _AZURE, "trace.jsonl": _LINES},
     "traffic": {"packets.csv": _PACKETS},
     "tiles": {"tiles.csv": _TILES},
+    "file": {"explore.toml": _EXPLORED},
     "finding": {"scene.json": '{"experiment": "unicast", "scene": "x", "packets": []}'},
 }
 SEEDS["name"] = SEEDS["chip"] | SEEDS["model"]
 #: What else is wanted of the line, or else.
 _WITH = {
+    ("explore", "file"): "--workers 1",
     ("serve", "trace"): "--model llama3-8b --chip h100x2 --scheduler chunked",
     ("noc", "traffic"): "--mesh 4x4 --level perf",
     ("replay", "finding"): f"--rtl {_REPOSITORY / 'docs/custom_rtl/mesh.toml'}",

@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from tlm.plotting import COLOURS, STYLE, Curve, direct_labels, plain_number, plain_ticks, save
+from tlm.plotting import (
+    COLOURS,
+    STYLE,
+    Curve,
+    direct_labels,
+    plain_number,
+    plain_ticks,
+    save,
+    short_label,
+)
 
 
 def labelled(curves: list[Curve]) -> tuple[Figure, list[matplotlib.transforms.Bbox]]:
@@ -80,6 +89,17 @@ def test_logarithmic_axes_have_plain_ticks(ends: tuple[float, float]) -> None:
     assert all(re.fullmatch(r"[\d.\u202f]+", text) for text in texts)
 
 
+def test_logarithmic_axes_of_the_style_have_no_powers_of_ten() -> None:
+    with matplotlib.rc_context(STYLE):
+        figure = Figure()
+        axes = figure.subplots()
+        axes.set(xscale="log", xlim=(0.45, 90.0))
+        figure.draw_without_rendering()
+        texts = [tick.get_text() for tick in axes.get_xticklabels(which="both")]
+    assert any(texts)
+    assert not any("^" in text for text in texts)
+
+
 def test_equal_pictures_are_equal_files_and_their_text_is_text(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg", "a.pdf", "b.pdf", "a.png", "b.png"):
         figure, _ = labelled([Curve([0, 1], [0, 1], "rising", COLOURS[0])])
@@ -88,3 +108,18 @@ def test_equal_pictures_are_equal_files_and_their_text_is_text(tmp_path: Path) -
         first, second = (tmp_path / f"{name}.{ending}" for name in "ab")
         assert first.read_bytes() == second.read_bytes()
     assert ">rising</text>" in (tmp_path / "a.svg").read_text()
+
+
+def test_points_that_lie_too_close_are_not_all_labelled() -> None:
+    curves = [Curve([1.0], [1.0], f"point {number}", COLOURS[0]) for number in range(20)]
+    _, boxes = labelled(curves)
+    assert 1 <= len(boxes) < 20
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:number])
+
+
+def test_long_labels_are_shortened_in_their_middle() -> None:
+    assert short_label("short") == "short"
+    long = short_label("the beginning of a name and its end")
+    assert len(long) <= 28
+    assert long.startswith("the beginning") and long.endswith("and its end")

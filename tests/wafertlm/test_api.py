@@ -182,7 +182,8 @@ def test_the_package_comes_without_what_the_runs_need_and_its_names_stay_functio
         "import wafertlm.compare.run, wafertlm.iteration\n"
         "print(wafertlm.iteration.__name__, wafertlm.compare.__name__)\n"
         "print([name for name in wafertlm.__all__ if not hasattr(wafertlm, name)])\n"
-        "print('serve' in dir(wafertlm), hasattr(wafertlm, 'other'))"
+        "print('serve' in dir(wafertlm), hasattr(wafertlm, 'other'))\n"
+        "import wafertlm.api; print(wafertlm.api.__all__ == wafertlm.__all__)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ran.stdout == "[]\niteration compare\n[]\nTrue False\n", ran.stderr
+    assert ran.stdout == "[]\niteration compare\n[]\nTrue False\nTrue\n", ran.stderr

@@ -170,7 +170,7 @@ def test_the_version(wafertlm: Any) -> None:
         (
             ("fly",),
             "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, check, dies, "
-            "iteration, serve, compare, gates, show, study, replay, report",
+            "iteration, serve, compare, gates, explore, show, study, replay, report",
         ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),

@@ -1,21 +1,14 @@
 """The document of chips and models of one's own: what it runs prints what it says."""
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Wafertlm
-from tlm.calibrated import REPOSITORY
+from tests.documents import commands, console_blocks, run_shown, text_of
 
-_TEXT = (REPOSITORY / "docs" / "custom_chips.md").read_text(encoding="utf-8")
-_BLOCKS = re.findall(r"^```console\n(.*?)^```", _TEXT, re.MULTILINE | re.DOTALL)
-
-
-def _pattern(shown: str) -> str:
-    """What is shown, three dots standing for anything."""
-    return ".*".join(re.escape(part) for part in shown.rstrip("\n").split("..."))
+_TEXT = text_of("custom_chips.md")
 
 
 @pytest.fixture
@@ -29,16 +22,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("block", _BLOCKS)
+@pytest.mark.parametrize("block", console_blocks(_TEXT))
 def test_commands_print_what_is_shown(block: str, folder: Path, wafertlm: Wafertlm) -> None:
-    for command, shown in re.findall(r"^\$ wafertlm (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
-        line, _, file = command.partition(" > ")
-        ran = wafertlm(*shlex.split(line))
-        if file:
-            (folder / file).write_text(ran.stdout)
-            continue
-        assert re.fullmatch(_pattern(shown), (ran.stdout + ran.stderr).rstrip("\n"), re.DOTALL)
-        assert ran.status == (2 if shown.startswith("error") else 0)
+    for shown in commands(block):
+        run_shown(shown, wafertlm)
 
 
 def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,7 @@ def comparison_run(
     progress: Progress = lambda done, total: None,
     *,
     has_gates: bool = True,
+    has_toggles: bool = True,
     liberty: Path | None = None,
     quick: bool = False,
 ) -> ComparisonRun:
@@ -65,6 +66,7 @@ def comparison_run(
         vary: What varies: ``OPTION=V1,V2``.
         progress: Hears of variants done, and of how many.
         has_gates: Whether gates of routers are counted.
+        has_toggles: Whether toggles are counted with them.
         liberty: A library of cells for areas.
         quick: Routers without a calibration get a quick one.
 
@@ -77,7 +79,9 @@ def comparison_run(
     asked = variants(command, given, vary)
     with stopwatch() as watch:
         found = run_comparison(command, asked, watch, progress, quick=quick)
-        gates = gates_of(asked, watch, liberty) if has_gates else None
+        gates = None
+        if has_gates:
+            gates = gates_of(asked, watch, has_toggles=has_toggles, liberty=liberty)
     return ComparisonRun(result=found.record(varied(vary), watch.times, gates))
 
 
@@ -86,6 +90,8 @@ def compare(
     *,
     vary: Mapping[str, Iterable[object]],
     gates: bool = True,
+    toggles: bool = True,
+    liberty: str | Path | None = None,
     quick: bool = False,
     progress: Progress = lambda done, total: None,
     **options: Any,
@@ -97,6 +103,8 @@ def compare(
         vary: Values by options, such as ``{"fifo_depth": [4, 8]}``; of a chip's figures
             ``{"set:noc.hop_cycles": [1, 2]}``. All combinations run.
         gates: Whether gates of routers in Verilog are counted, which takes minutes, once.
+        toggles: Whether toggles are counted with them.
+        liberty: A library of cells, in Liberty's format, for the routers' areas.
         quick: Routers without a calibration get a quick one.
         progress: Hears of variants done, and of how many.
         options: The command's options, the same for all.
@@ -107,7 +115,16 @@ def compare(
     """
     axes = [f"{_option(name)}={_joined(values)}" for name, values in vary.items()]
     words = option_words(command, OPTIONS, options)
-    return comparison_run(command, words, axes, progress, has_gates=gates, quick=quick)
+    return comparison_run(
+        command,
+        words,
+        axes,
+        progress,
+        has_gates=gates,
+        has_toggles=toggles,
+        liberty=None if liberty is None else Path(liberty),
+        quick=quick,
+    )
 
 
 def _option(name: str) -> str:

@@ -127,7 +127,7 @@ def _known_names() -> dict[str, list[str]]:
 
 
 @click.command("check", cls=GroupedCommand)
-@click.argument("kernel", required=False)
+@click.argument("kernel", required=False, metavar="[NAME|FILE.py:NAME]")
 @options_of(KernelOptions, _OPTIONS)
 @click.option("--methods", is_flag=True, help="All methods of a product, side by side.")
 @click.option("--model", help="A layer of a model, in place of a kernel.")

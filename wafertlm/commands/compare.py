@@ -17,19 +17,35 @@ from wafertlm.output import Result, emit, progress
 
 def _render(result: Result) -> RenderableType:
     first, *others = (variant["values"] for variant in result["variants"])
-    tables = []
+    tables: list[RenderableType] = []
     for number, values in enumerate(others, start=1):
-        table = Table(title=f"{result['options']['command']}: {_told(first)} to {_told(values)}")
-        table.add_column("figure")
-        for name in ("from", "to", "change", "by the levels' errors", "significant"):
-            table.add_column(name, justify="right")
-        for each in result["changes"]:
-            if each["variant"] == number:
-                table.add_row(each["metric"], *_row(each))
-        tables.append(table)
+        title = f"{result['options']['command']}: {_told(first)} to {_told(values)}"
+        changes = [each for each in result["changes"] if each["variant"] == number]
+        tables.append(_changes(title, changes))
     if result["gates"]:
         tables.append(_gates(result["gates"]))
     return Group(*tables)
+
+
+def _changes(title: str, changes: list[Result]) -> RenderableType:
+    """Figures that change or may; names of those that do not stand below."""
+    there = [each for each in changes if each["from"] is not None or each["to"] is not None]
+    same = [each for each in there if _is_same(each)]
+    told = f"unchanged: {', '.join(each['metric'] for each in same)}" if same else None
+    if len(same) == len(there):
+        return f"{title}\n{told}"
+    table = Table(title=title, caption=told, caption_justify="left")
+    table.add_column("figure")
+    for name in ("from", "to", "change", "by the levels' errors", "significant"):
+        table.add_column(name, justify="right")
+    for each in there:
+        if not _is_same(each):
+            table.add_row(each["metric"], *_row(each))
+    return table
+
+
+def _is_same(change: Result) -> bool:
+    return bool(change["from"] == change["to"] and not change["low_pct"] and not change["high_pct"])
 
 
 def _gates(found: list[Result]) -> Table:
@@ -43,6 +59,10 @@ def _gates(found: list[Result]) -> Table:
         routers = [each["router"] for each in found]
         if any(router is not None and router[name] is not None for router in routers):
             table.add_row(told, *(_counted(router, first, name) for router in routers))
+    table.add_row(
+        "payload bits",
+        *("-" if each["chip"] is None else str(each["payload_bits"]) for each in found),
+    )
     table.add_row("cells of the chip", *(_of_chip(each) for each in found))
     return table
 
@@ -52,14 +72,14 @@ def _counted(router: Result | None, first: Result | None, name: str) -> str:
         return "-"
     more = ""
     if router is not first and first is not None and first[name]:
-        more = f" ({100 * (router[name] / first[name] - 1) + 0.0:+.0f} %)"
+        more = f" ({round(100 * (router[name] / first[name] - 1)):+d} %)"
     return f"{router[name]:,.0f}{more}"
 
 
 def _of_chip(each: Result) -> str:
     if each["chip"] is None:
         return "-"
-    return f"{each['chip']['cells']:,} on {each['grid']}, {each['payload_bits']} bits"
+    return f"{each['chip']['cells']:,} on {each['grid']}"
 
 
 def _row(change: Result) -> list[str]:
@@ -100,7 +120,13 @@ def _known_names() -> dict[str, list[str]]:
     "--gates/--no-gates",
     "has_gates",
     default=True,
-    help="Whether gates and toggles of routers in Verilog are counted: some minutes each, once.",
+    help="Whether gates of routers in Verilog are counted: some minutes each, once.",
+)
+@click.option(
+    "--toggles/--no-toggles",
+    "has_toggles",
+    default=True,
+    help="Whether toggles are counted with them: a minute or two each, once.",
 )
 @click.option(
     "--liberty",
@@ -119,6 +145,7 @@ def command(
     given: tuple[str, ...],
     vary: tuple[str, ...],
     has_gates: bool,
+    has_toggles: bool,
     liberty: Path | None,
     quick: bool,
     out: Path | None,
@@ -131,6 +158,13 @@ def command(
     """
     with progress("variants") as bar:
         run = comparison_run(
-            compared or "", given, vary, bar, has_gates=has_gates, liberty=liberty, quick=quick
+            compared or "",
+            given,
+            vary,
+            bar,
+            has_gates=has_gates,
+            has_toggles=has_toggles,
+            liberty=liberty,
+            quick=quick,
         )
     emit(run.result, as_json, _render, out)

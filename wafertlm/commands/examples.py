@@ -101,6 +101,13 @@ EXAMPLES = {
             "wafertlm gates my_router/mask_mesh.toml --toggles",
         ),
     ),
+    "explore": (
+        Example("Trials of what a file asks for", "wafertlm explore depth.toml --trials 99"),
+        Example(
+            "Many machines on one study",
+            "wafertlm explore depth.toml --storage postgresql://me@host/studies --workers 8",
+        ),
+    ),
     "show": (
         Example("A chip's file, to change", "wafertlm show chip flat32"),
         Example(

@@ -8,18 +8,19 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.errors import InputError, hold_least
+from tlm.errors import InputError, check_range
 from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.explore.explored import explored
-from wafertlm.explore.file import Kind
-from wafertlm.explore.result import first_problem
+from wafertlm.explore.file import MOST_TRIALS, Kind
 from wafertlm.output import CheckFailedError, Result, emit, progress
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers
 
 _PLOT_FORMATS = (".pdf", ".svg", ".png")
 _SHOWN = 20
+_MOST_WORKERS = 1000
 
 
 def _render(result: Result) -> RenderableType:
@@ -78,7 +79,7 @@ def _known_names() -> dict[str, list[str]]:
     return {"commands": list(OPTIONS), "samplers": list(get_args(Kind))}
 
 
-@click.command("explore")
+@click.command("explore", cls=GroupedCommand)
 @click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--storage",
@@ -108,13 +109,13 @@ def command(
     """
     if file is None:
         raise InputError("explore: FILE.toml not given; docs/explore.md shows one")
-    for option, value, least in (
-        ("--trials", trials, 1),
-        ("--workers", workers, 1),
-        ("--seed", seed, 0),
+    for option, value, least, most in (
+        ("--trials", trials, 1, MOST_TRIALS),
+        ("--workers", workers, 1, _MOST_WORKERS),
+        ("--seed", seed, 0, MOST_TRIALS),
     ):
         if value is not None:
-            hold_least(option, value, least)
+            check_range(option, value, least, most)
     if plot is not None and plot.suffix not in _PLOT_FORMATS:
         raise InputError(
             f"--plot: found '{plot}'; allowed: an ending of {', '.join(_PLOT_FORMATS)}"
@@ -130,12 +131,18 @@ def command(
             progress=bar,
         )
     result = found | watch.times
+    if result["failed"] == result["trials"]:
+        raise InputError(
+            f"{file}: all {result['trials']} trials failed: {result['rows'][0]['why']}"
+        )
     emit(result, as_json, _render, out)
     if plot is not None:
         from wafertlm.explore.plot import plot_exploration  # matplotlib takes long to load
 
         plot_exploration(result, plot)
-    if not result.get("pareto", result.get("best")):
-        raise CheckFailedError(
-            f"none of {result['trials']} trials is feasible: {first_problem(result['rows'])}"
+    if result["failed"] == result["trials"]:
+        raise InputError(
+            f"{file}: all {result['trials']} trials failed: {result['rows'][0]['why']}"
         )
+    if not result.get("pareto", result.get("best")):
+        raise CheckFailedError(f"none of {result['trials']} trials is within the constraints")

@@ -21,15 +21,20 @@ _GROUPS = {
     "Levels": "level noc memory compute links allow_stale",
     "Mapping": """
         grid collective groups schedule group heads_per_group partition placement
-        receive_buffers serial at_root tp pp dp prefill_tp prefill_pp prefill_dp decode_tp
-        decode_pp decode_dp expert_parallel routing merge_copies overlap pd_placement
+        receive_buffers serial at_root tp pp dp micro_batch prefill_tp prefill_pp prefill_dp
+        decode_tp decode_pp decode_dp expert_parallel routing merge_copies overlap pd_placement
         prefill_units decode_units link_bytes_per_s link_latency_s kv_tokens kv_sram_tokens
         """,
     "Scheduler": """
         scheduler prefill_scheduler token_budget layer_groups budget_units chunk_units max_sequences
         """,
-    "Campaign": "quick store_quick force number worst finding recorded has_gates toggles",
-    "Run": "threads workers kept checkpoint checkpoint_every config print_config",
+    "Campaign": """
+        quick store_quick force number worst finding recorded has_gates has_toggles toggles
+        """,
+    "Run": """
+        storage trials seed@explore threads workers kept checkpoint checkpoint_every config
+        print_config
+        """,
     "Output": """
         out copied_to plot plots requests_csv wave waves map_path timeline region every folder
         as_json as_list

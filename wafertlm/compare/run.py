@@ -296,7 +296,7 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}
     mapped: tuple[Any, ...] = (options.level, options.weights, options.expert_parallel)
-    mapped += (options.kv_sram_tokens, options.choices)
+    mapped += (options.kv_sram_tokens, options.choices, repr(result.get("residency")))
     mapped += tuple(getattr(options, name) for name in (*ON_DIES, *ON_GROUPS, *ON_POOLS))
     pools = (options.is_disaggregated, options.prefill_units, options.decode_units)
     timing = None

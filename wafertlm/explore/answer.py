@@ -92,7 +92,7 @@ def _run(job: Job, kept: Path, watch: Stopwatch) -> Answer:
     ran = run_variant(job.command, job.options, watch)
     figures = figures_of(ran.result)
     if job.has_gates:
-        gates = gates_of([Variant({}, job.options)], watch)
+        gates = gates_of([Variant({}, job.options)], watch, has_toggles=job.has_toggles)
         if gates is None:
             raise InputError("gates: found no routers with Verilog; allowed: with the option rtl")
         if gates[0]["finding"] is not None:

@@ -51,7 +51,6 @@ def explored(
     question = Question(with_trials(asked, space.grid_points), file, file.with_suffix(_KEPT))
     question.hold(space)
     name = f"{file.stem}-{_content(question, space)}"
-    question.kept.mkdir(parents=True, exist_ok=True)
     address = storage or f"sqlite:///{question.kept / _DATABASE}"
     with workers_at(question.kept, workers, watch) as submit, opened(address) as (kept, claims):
         exploration = Exploration(question, space, kept, claims, name)

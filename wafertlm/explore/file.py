@@ -31,6 +31,7 @@ _KNOWN: dict[str, Sequence[str]] = {
 #: As a level of the confirmation: there is none.
 NONE = "none"
 _VERILOG = "rtl"  # is built, which takes minutes: only if asked for
+MOST_TRIALS = 10**6
 _DEFAULT_TRIALS = 100
 _LARGEST = 2**53  # beyond it numbers are not told apart by a sampler
 
@@ -78,13 +79,17 @@ class Parameter(Table):
                 raise ValueError("found choices that are none, or not all different")
             return self
         if None in ends:
-            raise ValueError("found neither; allowed: choices = [...], or low and high")
+            raise ValueError(
+                "found no choices, nor low and high; allowed: choices = [...], or both ends"
+            )
         if not self.low < self.high:
             raise ValueError(f"found low = {self.low}, high = {self.high}; allowed: low < high")
         if self.step is not None and (self.log or not 0 < self.step <= self.high - self.low):
             raise ValueError(
                 f"found step = {self.step}; allowed: up to high - low, and not with log"
             )
+        if self.step is not None and (self.high - self.low) / _LARGEST > self.step:
+            raise ValueError(f"found step = {self.step}; allowed: fewer than {_LARGEST} steps")
         if self.step is not None and self.is_whole and not isinstance(self.step, int):
             raise ValueError(f"found step = {self.step}; allowed: a whole number, as low and high")
         if self.log and self.low <= 0:
@@ -141,7 +146,7 @@ class ExploreFile(Table):
     """
 
     command: str
-    trials: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] | None = None
     options: dict[str, Any] = {}
     parameters: Annotated[dict[str, Parameter], Field(min_length=1)]
     objectives: Annotated[
@@ -158,10 +163,9 @@ class ExploreFile(Table):
         """Paths of all figures that it needs."""
         return [*self.objectives, *self.constraints]
 
-    @property
-    def needs_gates(self) -> bool:
-        """Whether gates of routers are among these."""
-        return any(is_of_gates(path) for path in self.asked_figures)
+    def needs(self, begin: str, end: str = "") -> bool:
+        """Whether some of these begin and end so."""
+        return any(path.startswith(begin) and path.endswith(end) for path in self.asked_figures)
 
     @property
     def batch(self) -> int:

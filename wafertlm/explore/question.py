@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -41,6 +41,7 @@ class Job(NamedTuple):
         command: The command.
         options: The record of its options.
         has_gates: Whether gates of its routers are counted, too.
+        has_toggles: Whether toggles are.
         is_quick: Whether routers that are not calibrated get a quick calibration.
         key: Of equal jobs it is equal, on every machine.
         words: The command line.
@@ -49,6 +50,7 @@ class Job(NamedTuple):
     command: str
     options: Any
     has_gates: bool
+    has_toggles: bool
     is_quick: bool
     key: str
     words: tuple[str, ...]
@@ -89,17 +91,17 @@ class Question:
         except click.UsageError as error:
             raise InputError(error.format_message().rstrip(".")) from error
         asked = self.asked
+        counted = (asked.needs("gates."), asked.needs("gates.", ".toggles"))
         quick = asked.calibration == "quick"
         content = {
             "sources": _product(),
             "version": __version__,
             "command": asked.command,
             "options": {name: _content(name, v) for name, v in plain(asdict(options)).items()},
-            "gates": asked.needs_gates,
+            "counted": counted,
             "calibration": quick,
         }
-        key = config_hash(content)
-        return Job(asked.command, options, asked.needs_gates, quick, key, tuple(words))
+        return Job(asked.command, options, *counted, quick, config_hash(content), tuple(words))
 
     def options(self, point: Point, level: str | None = None) -> dict[str, Any]:
         """Options by name at a point, derived files in place of what changes them.
@@ -134,42 +136,51 @@ class Question:
             InputError: naming the file, the field, what was found and what is allowed.
         """
         self._hold_names()
-        first = space.first
-        self._try("options", first)
+        first, fixed = space.first, list(self.asked.options.get(SET, ()))
+        self._try("options.set", lambda: self._hold_chip(fixed))
         for axis in space.axes:
-            for value in axis.ends:
-                if not axis.name.startswith(_MODEL):  # some models make sense with others alone
-                    self._try(f"parameters.{axis.name}", first | {axis.name: value})
+            path = axis.name.removeprefix(_SET)
+            for end in axis.ends if axis.name != path else ():
+                changes = [*fixed, f"{path}={_toml(end)}"]
+                self._try(f"parameters.{axis.name}", lambda: self._hold_chip(changes))  # noqa: B023
+        self._try("options", lambda: self.job(first))
+        for axis in space.axes:
+            # Some fields of models make sense with others alone.
+            for end in axis.ends if not axis.name.startswith(_MODEL) else ():
+                point = first | {axis.name: end}
+                self._try(f"parameters.{axis.name}", lambda: self.job(point))  # noqa: B023
 
-    def _try(self, field: str, point: Point) -> None:
+    def _try(self, field: str, what: Callable[[], object]) -> None:
         try:
-            options = self.job(point).options
-            if changes := getattr(options, SET, ()):
-                find_chip(options.chip, changes)
+            what()
         except InputError as error:
             raise InputError(f"{self.file}: {field}: {error}") from error
 
+    def _hold_chip(self, changes: Sequence[str]) -> None:
+        chip = self.asked.options.get("chip")
+        if changes and isinstance(chip, str):
+            find_chip(file_beside(self.file.parent, chip), changes)
+
     def _hold_names(self) -> None:
-        given = self.asked.options
+        given, folder = self.asked.options, self.file.parent
+        for name in given.keys() - {SET}:
+            CommandWords(self.asked.command, f"{self.file}: options").hold_option(name)
         for name in self.asked.parameters:
             field = f"{self.file}: parameters.{name}"
-            if name == SET:
-                raise InputError(f"{field}: found '{name}'; allowed: set:TABLE.FIELD")
-            for kind, option in ((_MODEL, "model"), (_RTL, "rtl")):
-                if name.startswith(kind) and not isinstance(given.get(option), str):
-                    raise InputError(f"{field}: found without options.{option}; allowed: with it")
-            if name.startswith(_MODEL):
-                known = [each for each in Model.model_fields if each != "name"]
-                if (first := name.removeprefix(_MODEL).split(".")[0]) not in known:
-                    raise InputError(f"{field}: found '{first}'; allowed: {', '.join(known)}")
-            if name.startswith(_RTL):
-                folder = self.file.parent
-                known = list(self._verilog_parameters(Path(file_beside(folder, given["rtl"]))))
-                if (first := name.removeprefix(_RTL)) not in known:
-                    raise InputError(
-                        f"{field}: found '{first}'; allowed, as {given['rtl']} has them in "
-                        f"rtl.parameters: {', '.join(known) or 'none'}"
-                    )
+            kind = next((each for each in (_MODEL, _RTL) if name.startswith(each)), None)
+            if kind is None:
+                CommandWords(self.asked.command, f"{self.file}: parameters").hold_option(name)
+                continue
+            option, path = kind.removesuffix(":"), name.removeprefix(kind)
+            if not isinstance(given.get(option), str):
+                raise InputError(f"{field}: found without options.{option}; allowed: with it")
+            if kind == _MODEL:
+                path, known = path.split(".")[0], [*Model.model_fields.keys() - {"name"}]
+            else:
+                known = [*self._verilog_parameters(Path(file_beside(folder, given["rtl"])))]
+            if path not in known:
+                allowed = ", ".join(sorted(known)) or "none: rtl.parameters has none"
+                raise InputError(f"{field}: found '{path}'; allowed: {allowed}")
 
     def _verilog_parameters(self, spec: Path) -> Mapping[str, Any]:
         from cosim.spec.mesh import load_spec  # slow to import: only for custom routers

@@ -1,6 +1,6 @@
 """What an exploration has found, as the command prints it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from optuna.trial import TrialState
@@ -41,12 +41,6 @@ def figures_found(exploration: Exploration, known: Sequence[Known]) -> dict[str,
         **({"best": best[0] if best else None} if single else {"pareto": best}),
         "rows": rows,
     }
-
-
-def first_problem(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Why there is no best trial."""
-    why = next((row["why"] for row in rows if row["state"] == "failed"), None)
-    return why or "the constraints leave none"
 
 
 def _told(exploration: Exploration, trial: Known, as_good: list[int]) -> dict[str, Any]:

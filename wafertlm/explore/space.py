@@ -1,7 +1,7 @@
 """The points of an exploration: each parameter an axis, each trial a point, told by its number."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from wafertlm.explore.file import Choice, Kind, Parameter
 
 _LARGEST_GRID = 10**6
 _DIGITS = 12
-_ROUNDING = 1e-9
+_NEAR = 1e-9
 
 Point = dict[str, Any]
 
@@ -54,14 +54,20 @@ class Axis:
             trial.suggest_float(self.name, each.low, self._top, step=each.step, log=each.log)
 
     @property
-    def values(self) -> Sequence[Choice] | None:
-        """All values; None of a range of numbers without steps."""
+    def size(self) -> int | None:
+        """How many values there are; None of a range of numbers without steps."""
         each = self.parameter
         if each.choices is not None:
-            return each.choices
-        if each.is_whole and each.step is None:
-            return range(each.low, each.high + 1)
-        return None if each.step is None else [self._stepped(n) for n in range(self._steps + 1)]
+            return len(each.choices)
+        return None if self._step is None else 1 + int((each.high - each.low) / self._step + _NEAR)
+
+    def value(self, number: int) -> Any:
+        """One of them."""
+        each = self.parameter
+        if each.choices is not None:
+            return each.choices[number]
+        value = each.low + number * self._step
+        return value if each.is_whole else _rounded(value)
 
     @property
     def ends(self) -> tuple[Choice, ...]:
@@ -78,24 +84,19 @@ class Axis:
             value = math.exp(low + share * (high - low))
             value = round(value) if each.is_whole else _rounded(value)
             return min(max(value, each.low), each.high)
-        if self.values is not None:
-            return self.values[int(share * len(self.values))]
+        if self.size is not None:
+            return self.value(int(share * self.size))
         return _rounded(each.low + share * (each.high - each.low))
 
     @property
-    def _steps(self) -> int:
+    def _step(self) -> Any:
         each = self.parameter
-        return int((each.high - each.low) / each.step + _ROUNDING)
+        return 1 if each.is_whole and each.step is None else each.step
 
     @property
     def _top(self) -> Any:
         """The highest value that steps reach."""
-        return self.parameter.high if self.parameter.step is None else self._stepped(self._steps)
-
-    def _stepped(self, number: int) -> Any:
-        each = self.parameter
-        value = each.low + number * each.step
-        return value if each.is_whole else _rounded(value)
+        return self.parameter.high if self.size is None else self.value(self.size - 1)
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class Space:
         if self.kind == "grid":
             places = np.unravel_index(self._order[number], self._sizes)
             chosen = zip(self.axes, places, strict=True)
-            return {axis.name: (axis.values or ())[int(place)] for axis, place in chosen}
+            return {axis.name: axis.value(int(place)) for axis, place in chosen}
         dimensions = len(self.axes)
         if self.kind == "qmc":
             sequence = Sobol(dimensions, scramble=True, rng=self.seed)
@@ -159,7 +160,7 @@ class Space:
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
-        return tuple(len(axis.values or ()) for axis in self.axes)
+        return tuple(axis.size or 0 for axis in self.axes)
 
     @cached_property
     def _order(self) -> Any:
@@ -168,7 +169,7 @@ class Space:
 
     def _hold_grid(self) -> None:
         for axis in self.axes:
-            if axis.values is None:
+            if axis.size is None:
                 raise InputError(
                     f"{self.told}: parameters.{axis.name}: found a range without steps; allowed "
                     "with sampler.kind = 'grid': step, or choices"

@@ -121,6 +121,7 @@ def opened(storage: str) -> Iterator[tuple[RDBStorage, Claims]]:
 @contextmanager
 def _file(url: URL) -> Iterator[tuple[RDBStorage, Claims]]:
     # A lock of this process alone: what it starts does not have it, and may outlive it for a while.
+    _made_folder(url)
     lock = os.open(f"{url.database}.lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -136,6 +137,14 @@ def _file(url: URL) -> Iterator[tuple[RDBStorage, Claims]]:
         ) from error
     finally:
         os.close(lock)
+
+
+def _made_folder(url: URL) -> None:
+    folder = Path(url.database or "").parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--storage: {folder}: cannot be made: {error.strerror}") from error
 
 
 @contextmanager

@@ -43,17 +43,24 @@ class GroupIteration:
             raise InputError("--compute: found perf with groups of tiles; allowed: at")
         groups = groups_on(ground.chip, parallel)
         network = Network(ground.place.timing, ground.place.in_network)
-        price = GroupsPrice(
-            model, groups, parallel, network=network, choices=ground.options.choices
-        )
         tokens = batch.decode_context_tokens + sum(map(sum, batch.prefills)) + batch.decode_tokens
+        price = GroupsPrice(
+            model,
+            groups,
+            parallel,
+            network=network,
+            choices=ground.options.choices,
+            kv_wanted_tokens=tokens,
+        )
         if tokens > price.kv_capacity_tokens:
             raise InputError(
                 f"--decode, --prefill: found {tokens} tokens; allowed: the "
                 f"{price.kv_capacity_tokens} whose keys and values a pipeline of "
                 f"'{ground.chip.name}' holds beside the weights"
             )
-        return cls(ground, groups, price, price.planner.planned(batch))
+        in_sram = min(batch.decode_context_tokens, price.kv_sram_tokens or 0)
+        planned = price.planner.planned(batch._replace(decode_sram_tokens=in_sram))
+        return cls(ground, groups, price, planned)
 
     def kernels(self) -> list[tuple[GroupKernel, int, Ground]]:
         """Kernels of all stages and micro-batches, how often each runs, and on which tiles."""
@@ -74,7 +81,10 @@ class GroupIteration:
             partition=choices.partition,
             placement=choices.placement,
         )
-        return replace(self.ground, place=place, options=options)
+        # A plan's tiles have its weights as well, where these are kept.
+        plan: Any = kernel.mapped.plan
+        place = replace(place, tile_bytes=plan.place.tile_bytes)
+        return replace(self.ground, options=options).on(place)
 
     def cycles(self, of: Callable[[Mapped], int]) -> int:
         """Cycles of the iteration, by those of its kernels."""
@@ -86,7 +96,8 @@ class GroupIteration:
         return round(self.plan.cycles(cycles))
 
     def record(self) -> dict[str, Any]:
-        """Where it ran, for the result."""
+        """Where it ran, and what tiles keep, for the result."""
+        kept = self.price.residency
         parallel, group = self.price.parallel, self.price.pipelines[0].stages[0]
         return {
             "groups": {
@@ -99,5 +110,6 @@ class GroupIteration:
                 "micro_batches": len(self.plan.runs),
                 "weight_bytes": self.price.stage_bytes(),
                 "kv_capacity_tokens": self.price.kv_capacity_tokens,
-            }
+            },
+            **({} if kept is None else {"residency": kept}),
         }

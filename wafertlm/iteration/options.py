@@ -7,7 +7,13 @@ from typing import Annotated, NoReturn
 from tlm.chips import chip_names
 from tlm.errors import InputError, check_range
 from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP, ROUTINGS
-from wafertlm.group_options import DP_HELP, PARTITION_HELP, PLACEMENT_HELP, TP_HELP
+from wafertlm.group_options import (
+    DP_HELP,
+    MICRO_BATCH_HELP,
+    PARTITION_HELP,
+    PLACEMENT_HELP,
+    TP_HELP,
+)
 from wafertlm.kernel.options import COMPUTE_LEVELS, MEMORY_LEVELS
 from wafertlm.options import (
     COLLECTIVE_HELP,
@@ -68,6 +74,7 @@ class IterationOptions:
     tp: Annotated[int | None, TP_HELP] = None
     pp: Annotated[int | None, PP_HELP] = None
     dp: Annotated[int | None, DP_HELP] = None
+    micro_batch: Annotated[int | None, MICRO_BATCH_HELP] = None
     partition: Annotated[str | None, PARTITION_HELP] = None
     placement: Annotated[str | None, PLACEMENT_HELP] = None
     routing: Annotated[str | None, ROUTING_HELP] = None

@@ -25,20 +25,24 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype, computed_dtype
 from workloads.machine.moved import Moved
+from workloads.machine.place import Place
 from workloads.models import Model, find_model
 from workloads.models.operators import Operator
+from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import GridOperator
 from workloads.serving.price.group_mapping import Relayout
-from workloads.serving.price.iteration import Iterations
+from workloads.serving.price.iteration import Iterations, part_operators
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
+from workloads.serving.price.part_price import PartPrices, Residents
 from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.serving.price.residency import Residency, residency_of
 from workloads.studies.profiles import profile_error
 
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
 #: What of the model a kernel's options say.
-_FLAGS = ("latent", "causal", "skewed")
+_FLAGS = ("latent", "causal", "skewed", "resident")
 #: Options that few iterations have.
 _SELDOM = ("draft_tokens", "expert_parallel", "links", *ON_DIES, *ON_GROUPS)
 Progress = Callable[[int, int], None]
@@ -64,10 +68,13 @@ class Ran:
 
     def record(self) -> dict[str, Any]:
         """Its line in the result."""
-        moved, tiles = self.result.setup.moved, 1
-        if self.tiles is not None:  # in a group activations lie in the tiles
-            there = self.result.setup.place.offchip is not None
-            moved, tiles = moved if there else Moved(), self.tiles
+        setup, tiles = self.result.setup, self.tiles or 1
+        # What tiles keep of a model in off-chip memory is not read from there, nor what lies in the
+        # tiles of a group.
+        here = setup.place.offchip is None and (
+            self.tiles is not None or setup.chip.memory is not None
+        )
+        moved = Moved() if here else setup.moved
         return {
             "operator": self.operator.name,
             "kernel": self.mapped.kernel,
@@ -94,6 +101,7 @@ class IterationResult:
         wafer: How regions work side by side, on a chip without off-chip memory.
         dies: How dies do, on a wafer of them.
         groups: How stages of a pipeline do, on groups of tiles.
+        residency: What tiles keep, of a chip whose profile asks for it.
         cycles: Of all kernels, one after another but for what regions and dies do side by side.
     """
 
@@ -104,6 +112,7 @@ class IterationResult:
     wafer: WaferIteration | None = None
     dies: DieIteration | None = None
     groups: GroupIteration | None = None
+    residency: Residency | None = None
     cycles: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +216,7 @@ class IterationResult:
             **({} if self.wafer is None else self.wafer.record()),
             **({} if self.dies is None else self.dies.record()),
             **({} if self.groups is None else self.groups.record()),
+            **({} if self.residency is None else {"residency": self.residency.record()}),
             "warnings": self.warnings,
         }
         known = {"model": self.model, "chip": self.ground.chip}
@@ -238,15 +248,20 @@ def run_iteration(
     """
     model = find_model(options.model)
     with stale_allowed(options.allow_stale):
-        planned, wafer, dies, groups = plan_iteration(options, model)
-        kernels = _run(planned, progress, execution)
-        if dies is not None:
-            dies.links()  # now, as they take time
-    ground = planned[0].ground
+        planned = plan_iteration(options, model)
+        kernels = _run(planned.kernels, progress, execution)
+        if planned.dies is not None:
+            planned.dies.links()  # now, as they take time
     return IterationResult(
-        options=options, model=model, ground=ground, kernels=kernels, wafer=wafer, dies=dies,
-        groups=groups,
-    )  # fmt: skip
+        options=options,
+        model=model,
+        ground=planned.kernels[0].ground,
+        kernels=kernels,
+        wafer=planned.wafer,
+        dies=planned.dies,
+        groups=planned.groups,
+        residency=planned.residency,
+    )
 
 
 class PlannedKernel(NamedTuple):
@@ -263,10 +278,26 @@ class PlannedKernel(NamedTuple):
         return _setup(self.ground, self.mapped)
 
 
-def plan_iteration(
-    options: IterationOptions, model: Model
-) -> tuple[list[PlannedKernel], WaferIteration | None, DieIteration | None, GroupIteration | None]:
-    """The kernels of an iteration, and how regions of a wafer work, or its dies, or groups.
+class PlannedIteration(NamedTuple):
+    """The kernels of an iteration, and how it lies on a chip.
+
+    Attributes:
+        kernels: In the order in which a layer first meets them.
+        wafer: How regions of a wafer work.
+        dies: How its dies do.
+        groups: How stages of a pipeline do, on groups of tiles.
+        residency: What tiles keep, of a chip whose profile asks for it.
+    """
+
+    kernels: list[PlannedKernel]
+    wafer: WaferIteration | None = None
+    dies: DieIteration | None = None
+    groups: GroupIteration | None = None
+    residency: Residency | None = None
+
+
+def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
+    """Plan an iteration.
 
     Raises:
         InputError: as `run_iteration`.
@@ -285,7 +316,7 @@ def plan_iteration(
             PlannedKernel(operator, mapped, count, wafer.grounds[side])
             for side, operator, mapped, count in wafer.kernels()
         ]
-        return of_regions, wafer, None, None
+        return PlannedIteration(of_regions, wafer=wafer)
     ground = grounded(asked)
     if parallel is not None:
         groups = GroupIteration.of(ground, model, batch, parallel)
@@ -293,13 +324,42 @@ def plan_iteration(
             PlannedKernel(each.operator, each.mapped, times, on, each.ground.tiles)
             for each, times, on in groups.kernels()
         ]
-        return of_groups, None, None, groups
+        return PlannedIteration(of_groups, groups=groups)
+    if ground.chip.residency is not None:
+        return _beside_kept(ground, model, batch)
     mapper = Mapper(ground.place, asked.choices)
     if mapping is not None:
         dies = DieIteration.of(ground, model, batch, mapping, options.links or "perf")
     operators = Iterations(model).operators(batch) if dies is None else dies.operators()
     planned = [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators]
-    return planned, None, dies, None
+    return PlannedIteration(planned, dies=dies)
+
+
+def _beside_kept(ground: Ground, model: Model, batch: Batch) -> PlannedIteration:
+    """Kernels on tiles that keep what has room of keys and values and weights."""
+    cached = sum(map(sum, batch.prefills)) + batch.decode_context_tokens + batch.decode_tokens
+    residency = residency_of(model, ground.chip, ground.place, None, cached)
+    place, choices = replace(ground.place, tile_bytes=residency.buffers), ground.options.choices
+    in_sram = Mapper(replace(place, offchip=None), choices, kept=True)
+    prices = PartPrices(
+        model,
+        ground.chip,
+        (Mapper(place, choices), in_sram),
+        ground.compared_as,
+        residents=Residents.of(place, choices, residency),
+    )
+    decoded = min(batch.decode_context_tokens, residency.kv_tokens)
+    iterations = Iterations(model, residency.keeping)
+    found: dict[tuple[Operator, Place], PlannedKernel] = {}
+    for part, count in iterations.counted(batch._replace(decode_sram_tokens=decoded)):
+        for operator, (_, mapped) in zip(
+            part_operators(model, part), prices.plans(part), strict=True
+        ):
+            there = ground.on(cast(Any, mapped.plan).place)
+            known = found.get((operator, there.place))
+            times = count if known is None else count + known.times
+            found[operator, there.place] = PlannedKernel(operator, mapped, times, there)
+    return PlannedIteration(list(found.values()), residency=residency)
 
 
 def _run(
@@ -313,7 +373,7 @@ def _run(
     for done, (each, setup) in enumerate(zip(planned, setups, strict=True)):
         if progress is not None:
             progress(done, len(planned))
-        key = setup.options, setup.place.rows, each.mapped.plan
+        key = setup.options, setup.place, each.mapped.plan
         if key not in alike:
             alike[key] = run_setup(setup, execution)
         kernels.append(Ran(each.operator, each.mapped, each.times, alike[key], each.tiles))

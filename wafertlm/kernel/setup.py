@@ -14,11 +14,12 @@ from tlm.chips.profile import CalibratedNoc
 from tlm.compute.roofline import Roofline
 from tlm.engines.at.cost import Cost
 from tlm.engines.lt import Progress
-from tlm.errors import InputError, choose
+from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder
+from wafertlm.kernel.custom import custom_name, find_kernel
 from wafertlm.kernel.options import (
     RTL,
     KernelOptions,
@@ -32,7 +33,7 @@ from wafertlm.kernel.table import UnequalTiles, unequal_tiles
 from wafertlm.options import contents, recorded
 from wafertlm.plmr import RunKernel
 from wafertlm.stopwatch import Building
-from workloads.kernels.catalogue import KERNELS, Kernel, Plan, moved_of
+from workloads.kernels.catalogue import Kernel, Plan, moved_of
 from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place, chip_place
@@ -114,6 +115,13 @@ class Ground:
     place: Place
     compared_as: str | None
 
+    def on(self, place: Place) -> "Ground":
+        """The same tiles as a plan has them: with a part of their memory, or without off-chip's."""
+        if place.offchip is not None or self.levels.memory is None:
+            return replace(self, place=place)
+        options = replace(self.options, memory=None)
+        return replace(self, place=place, options=options, levels=replace(self.levels, memory=None))
+
     @property
     def dtype(self) -> str:
         """Type of the elements."""
@@ -184,6 +192,8 @@ class Ground:
     def recorded_options(self) -> dict[str, Any]:
         """The options as a result keeps them: files by their names, a table by its content."""
         kept = recorded(self.options, chip=self.chip)
+        if (named := custom_name(self.options.kernel)) is not None:
+            kept["kernel"] = named.told
         if self.unequal is not None:
             kept["tiles"] = self.unequal.known_by
         if self.custom is not None:
@@ -192,7 +202,8 @@ class Ground:
 
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
-        return contents(self.options, chip=self.chip)
+        held, named = contents(self.options, chip=self.chip), custom_name(self.options.kernel)
+        return held if named is None else held | {"kernel": named.content_hash}
 
     def origin(self) -> tuple[str | None, str | None]:
         """The calibration that the figures rest on, and the hash of its Verilog.
@@ -274,10 +285,10 @@ def resolve(options: KernelOptions) -> Setup:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
             stale measurements, unless they are allowed.
     """
-    choose("kernel", options.kernel, list(KERNELS))
+    kernel = find_kernel(options.kernel)
     ground = grounded(options)
     with stale_allowed(options.allow_stale):
-        kernel, sizes = KERNELS[options.kernel], options.sizes
+        sizes = options.sizes
         plan = kernel.planned(sizes, ground.place, options.choices)
         return Setup.of(ground, kernel, kernel.macs(sizes, options.choices), plan)
 

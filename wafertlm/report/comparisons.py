@@ -6,8 +6,8 @@ from typing import Any
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
-from tlm.plotting import COLOURS, plain_ticks, short_label
-from wafertlm.report.panels import INK, panel
+from tlm.plotting import COLOURS, MARKERS, Curve, direct_labels, plain_ticks, short_label
+from wafertlm.report.panels import INK, PAPER, panel
 from wafertlm.report.records import Change, Comparison
 from wafertlm.report.stored import Results
 from wafertlm.report.story import Answer, Cell, Column, Grid
@@ -20,7 +20,7 @@ _ASKED = (
     *("e2e_s.mean", "energy_j", "energy_mj_per_output_token", "utilization"),
 )
 _SIGNIFICANT = {True: "yes", False: "no, within the errors", None: "not known"}
-_MOST_POINTS = 14
+_MOST_POINTS, _MOST_METRICS = 14, 10
 _COLUMNS = (
     Column("variant", text=True),
     Column("figure", text=True),
@@ -73,7 +73,7 @@ def _answer(stem: str, run: Comparison) -> Answer:
         ],
         panels=_panels(asked),
         caption="Changes against the first variant; bars are what the errors of the levels let "
-        "them be. Where a bar does not cross zero the change is significant.",
+        "them be. Filled: significant, as the bar does not cross zero.",
     )
 
 
@@ -134,7 +134,7 @@ def _row(change: Change) -> list[str | Cell]:
 def _between(change: Change) -> str:
     """Between what a change lies by the levels' errors, in words."""
     if change.low_pct is not None and change.low_pct == change.high_pct:
-        return "at all errors the same"
+        return "equal at all errors"
     return between(change.low_pct, change.high_pct, percent)
 
 
@@ -154,27 +154,35 @@ def _gates(gates: Sequence[Mapping[str, Any]] | None) -> Iterator[Grid]:
 
 
 def _panels(asked: Sequence[Change]) -> list[Markup]:
-    drawn = [each for each in asked if each.change_pct is not None][:_MOST_POINTS]
+    drawn = [each for each in asked if each.change_pct is not None]
+    metrics = list(dict.fromkeys(each.metric for each in drawn))[:_MOST_METRICS]
+    drawn = [each for each in drawn if each.metric in metrics]
     if not drawn:
         return []
-    height = 0.9 + 0.27 * len(drawn)
-    return [panel(lambda axes: _forest(axes, drawn), "changes and intervals", (4.8, height))]
+    height = 0.9 + 0.17 * len(metrics) + 0.17 * len(drawn)
+    return [panel(lambda axes: _forest(axes, drawn, metrics), "changes, intervals", (4.6, height))]
 
 
-def _forest(axes: Axes, changes: Sequence[Change]) -> None:
-    """A line a change, from the top."""
-    several = len({_varied(each.values) for each in changes}) > 1
-    for place, each in enumerate(changes):
-        colour = COLOURS[0] if each.significant else "0.5"
-        value = each.change_pct or 0.0
+def _forest(axes: Axes, changes: Sequence[Change], metrics: Sequence[str]) -> None:
+    """A place for each figure, from the top, a line for each variant; open: not significant."""
+    variants = list(dict.fromkeys(_varied(each.values) for each in changes))
+    labels: dict[str, Curve] = {}
+    for each in changes:
+        told = _varied(each.values)
+        index = variants.index(told)
+        place = metrics.index(each.metric) + 0.7 * ((index + 0.5) / len(variants) - 0.5)
+        value, colour = each.change_pct or 0.0, COLOURS[index % len(COLOURS)]
         if each.low_pct is not None and each.high_pct is not None:
             axes.plot([each.low_pct, each.high_pct], [place, place], color=colour, linewidth=2)
-        axes.plot([value], [place], "o" if each.significant else "D", color=colour, markersize=4)
-    labels = [
-        f"{named(e.metric)}, {_varied(e.values)}" if several else named(e.metric) for e in changes
-    ]
-    axes.set_yticks(range(len(changes)), [short_label(each, 44) for each in labels])
-    axes.set(xlabel="change (%)", ylim=(len(changes) - 0.5, -0.5))
+        shown: dict[str, Any] = {"color": colour, "marker": MARKERS[index % len(MARKERS)]}
+        shown["markerfacecolor"] = colour if each.significant else PAPER
+        axes.plot([value], [place], markersize=4.5, **shown)
+        if told not in labels or abs(value) > abs(labels[told].x[0]):
+            labels[told] = Curve([value], [place], told, colour)
+    axes.set_yticks(range(len(metrics)), [short_label(named(each), 36) for each in metrics])
+    axes.set(xlabel="change (%)", ylim=(len(metrics) - 0.4, -0.6))
+    axes.margins(x=0.12)
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.grid(True, axis="x")
     plain_ticks(axes.xaxis)
+    direct_labels(axes, labels.values() if len(variants) <= _MOST_METRICS else (), PAPER)

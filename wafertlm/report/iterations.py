@@ -6,7 +6,7 @@ from wafertlm.kernel.binding import PART_NAMES
 from wafertlm.report.records import Iteration, KernelOfIteration
 from wafertlm.report.stored import Results
 from wafertlm.report.story import Answer, Bar, Cell, Column, Grid, error_cell
-from wafertlm.report.wording import between, count, figure, plain, seconds, trust
+from wafertlm.report.wording import between, count, figure, seconds, trust
 
 _MOST_BARS = 12
 _COLUMNS = (
@@ -28,20 +28,19 @@ def iteration_answers(results: Results) -> Iterator[Answer]:
 
 
 def _answer(stem: str, run: Iteration) -> Answer:
-    options = run.model_dump()["options"]
-    work = [f"prefill {text}" for text in options.get("prefill") or ()]
-    work += [f"decode {options['decode']}"] if options.get("decode") else []
-    kernels = sorted(run.kernels, key=_cycles, reverse=True)
-    whole = sum(map(_cycles, kernels)) or 1.0
+    options = run.options
+    work = [f"prefill {text}" for text in options.prefill]
+    work += [f"decode {options.decode}"] if options.decode else []
+    kernels, whole = _largest_first(run)
     first = kernels[0]
     part = max(first.breakdown_cycles, key=lambda name: first.breakdown_cycles[name])
     return Answer(
-        question=f"What does an iteration of {plain(options.get('model'))} on "
-        f"{plain(options.get('chip'))} ({', '.join(work) or 'no work'}) spend its time on?",
+        question=f"What does an iteration of {options.model} on {options.chip} "
+        f"({', '.join(work) or 'no work'}) spend its time on?",
         figures=[
             (seconds(run.seconds), "an iteration"),
             (f"{100 * _cycles(first) / whole:.0f} %", f"of it {first.operator}"),
-            (count(run.cycles), f"cycles at level {plain(options.get('level'))}"),
+            (count(run.cycles), f"cycles at level {options.level}"),
         ],
         interval=between(run.seconds_low, run.seconds_high, seconds),
         binds=f"bound by {first.operator} ({first.kernel}), and that by "
@@ -49,9 +48,27 @@ def _answer(stem: str, run: Iteration) -> Answer:
         f"{first.shape}, by itself; another mapping with compare iteration --vary.",
         trust=trust(run.error),
         stems=[stem],
-        bars=[_bar(each, whole) for each in kernels[:_MOST_BARS]],
+        bars=iteration_bars(run),
         grids=[Grid(_COLUMNS, [_row(each, whole) for each in kernels], "All kernels", folded=True)],
     )
+
+
+def iteration_bars(run: Iteration) -> list[Bar]:
+    """The kernels that take longest, each with its share and what that went into."""
+    kernels, whole = _largest_first(run)
+    return [_bar(each, whole) for each in kernels[:_MOST_BARS]]
+
+
+def largest_kernel(run: Iteration) -> str:
+    """The kernel that takes longest, and its share."""
+    kernels, whole = _largest_first(run)
+    return f"{100 * _cycles(kernels[0]) / whole:.0f} % on {kernels[0].operator}"
+
+
+def _largest_first(run: Iteration) -> tuple[list[KernelOfIteration], float]:
+    """Its kernels, and the cycles of them all."""
+    kernels = sorted(run.kernels, key=_cycles, reverse=True)
+    return kernels, sum(map(_cycles, kernels)) or 1.0
 
 
 def _cycles(kernel: KernelOfIteration) -> float:

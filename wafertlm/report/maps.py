@@ -8,12 +8,12 @@ then fewer pixels, and says so.
 import base64
 import io
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 import matplotlib
 import numpy as np
 from markupsafe import Markup, escape
-from numpy.typing import NDArray
 from PIL import Image
 
 from wafertlm.report.beside import LINK_ARRAYS, Values
@@ -85,9 +85,16 @@ def picture(values: Values, ends: tuple[float, float], most_bytes: int) -> tuple
         step *= 2
 
 
-def palette(colours: int = 256) -> NDArray[np.uint8]:
-    """Red, green and blue of so many colours from dark to bright, for any eyes."""
-    return (255 * matplotlib.colormaps["cividis"](np.linspace(0, 1, colours))[:, :3]).astype("u1")
+@cache
+def palette() -> tuple[tuple[int, int, int], ...]:
+    """Red, green and blue of 256 colours from dark to bright, for any eyes; no two are equal."""
+    shades = 255 * matplotlib.colormaps["cividis"](np.linspace(0, 1, max(_COLOURS)))[:, :3]
+    found: dict[tuple[int, int, int], None] = {}
+    for red, green, blue in shades.astype(int).tolist():
+        while (red, green, blue) in found:
+            blue += 1
+        found[red, green, blue] = None
+    return tuple(found)
 
 
 def _coarse(values: Values, step: int) -> Values:
@@ -107,8 +114,8 @@ def _png(values: Values, ends: tuple[float, float], colours: int) -> bytes:
     places = np.rint(np.clip(scaled, 0, 1) * (colours - 1)).astype("u1")
     image = Image.fromarray(places, mode="P")
     # Fewer colours are those of the whole palette, so that one table reads all maps.
-    chosen = np.rint(np.linspace(0, 255, colours)).astype(int)
-    image.putpalette(palette()[chosen].tobytes())
+    chosen = np.rint(np.linspace(0, max(_COLOURS) - 1, colours)).astype(int).tolist()
+    image.putpalette([part for place in chosen for part in palette()[place]])
     stream = io.BytesIO()
     image.save(stream, "PNG", optimize=True)
     return stream.getvalue()

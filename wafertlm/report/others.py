@@ -9,7 +9,7 @@ from typing import Any
 from wafertlm.report.records import Run
 from wafertlm.report.stored import Results
 from wafertlm.report.story import Answer
-from wafertlm.report.wording import figure, plain, trust
+from wafertlm.report.wording import figure, plain, seconds, trust
 
 _QUESTIONS = {
     "check": "Does {kernel} of {shape} in {dtype} keep the rules on {grid} tiles of {chip}?",
@@ -32,7 +32,7 @@ _ANSWERS: dict[str, dict[str, str]] = {
         "read_latency_ns.mean": "ns to read, mean",
         "row_hit_fraction": "of the accesses hit an open row",
     },
-    "dies": {"cycles": "cycles"},
+    "dies": {"seconds": "for all dies", "cycles": "cycles"},
     "check": {"holds": "all rules hold"},
 }
 _SATURATED = "Saturated: less than 98 % is accepted, so latencies depend on how long it ran."
@@ -74,11 +74,13 @@ def _found(run: Run) -> list[tuple[str, str]]:
     table = run.model_dump(exclude={"command", "options", "error", "provenance"})
     found = dict(leaves(table))
     known = _ANSWERS.get(run.command, {})
-    some = [(_shown(found[name]), told) for name, told in known.items() if name in found]
+    some = [(_shown(found[name], name), told) for name, told in known.items() if name in found]
     return some or [(_shown(value), name) for name, value in islice(found.items(), _MOST_FOUND)]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, name: str = "") -> str:
+    if name == "seconds" and isinstance(value, float | int):
+        return seconds(value)
     return figure(value) if type(value) in (int, float) else plain(value)
 
 

@@ -82,23 +82,23 @@ def render_page(results: Results) -> str:
         lstrip_blocks=True,
     )
     environment.filters["heat"] = _heat
-    sections = [*_sections(results)]
+    asked = [*sections(results)]
     return environment.get_template("page.html").render(
         version=__version__,
         stale=results.stale,
-        sections=sections,
-        short=[(section, section.answers[:_MOST_SHORT]) for section in sections],
+        sections=asked,
+        short=[(section, section.answers[:_MOST_SHORT]) for section in asked],
         campaigns=[*campaigns(results)],
         missing=[line for name, line in _MISSING.items() if not getattr(results, name)],
         every=every_figure(results),
         origins=[*_origins(results)],
         origin_columns=[Column(name, text=True) for name in _ORIGIN],
         parts=parts_key(),
-        palette=["#{:02x}{:02x}{:02x}".format(*each) for each in palette().tolist()],
+        palette=["#{:02x}{:02x}{:02x}".format(*each) for each in palette()],
     )
 
 
-def _sections(results: Results) -> Iterator[Section]:
+def sections(results: Results) -> Iterator[Section]:
     """What the user ran, the largest questions first."""
     parts: dict[str, list[Markup]] = {stem: [*drawn] for stem, drawn in map_parts(results.maps)}
     for stem, spans in [*results.timelines.items()][:_MOST_TIMELINES]:

@@ -201,9 +201,20 @@ class KernelOfIteration(_Record):
     level_pct: _Number | None = None
 
 
+class IterationOptions(_Record):
+    """What an iteration was asked for."""
+
+    model: str
+    chip: str
+    level: str = ""
+    prefill: list[str] = []
+    decode: str | None = None
+
+
 class Iteration(Run):
     """A stored iteration."""
 
+    options: IterationOptions
     kernels: Annotated[list[KernelOfIteration], Field(min_length=1)]
     cycles: _Times
     seconds: _Number

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from wafertlm.report import serving_figures as figures
 from wafertlm.report.beside import Values
-from wafertlm.report.records import Distribution, Serve
+from wafertlm.report.iterations import iteration_bars, largest_kernel
+from wafertlm.report.records import Distribution, Iteration, Serve
 from wafertlm.report.stored import Results
 from wafertlm.report.story import Answer, Cell, Column, Grid, error_cell
 from wafertlm.report.wording import between, count, figure, trust
@@ -50,11 +51,21 @@ def serving_answers(results: Results) -> Iterator[Answer]:
         options = run.options
         case = (options.model, options.chip, *options.set, options.load)
         cases.setdefault(case, {})[stem] = run
-    for runs in cases.values():
-        yield _answer(runs, {s: t for s, t in results.requests.items() if s in runs})
+    for (model, chip, *_), runs in cases.items():
+        known = (
+            item
+            for item in results.iterations.items()
+            if (item[1].options.model, item[1].options.chip) == (model, chip)
+        )
+        requests = {stem: table for stem, table in results.requests.items() if stem in runs}
+        yield _answer(runs, requests, next(known, None))
 
 
-def _answer(runs: Mapping[str, Serve], requests: Mapping[str, Mapping[str, Values]]) -> Answer:
+def _answer(
+    runs: Mapping[str, Serve],
+    requests: Mapping[str, Mapping[str, Values]],
+    iteration: tuple[str, Iteration] | None,
+) -> Answer:
     stem = min(runs, key=lambda name: _worth(runs[name]))
     best = runs[stem]
     options, capacity = best.options, best.capacity
@@ -85,10 +96,11 @@ def _answer(runs: Mapping[str, Serve], requests: Mapping[str, Mapping[str, Value
         question=question,
         figures=told,
         interval=interval,
-        binds=_binds(best),
+        binds=_binds(best, iteration),
         trust=trust(best.error),
         warning=warning,
         stems=list(runs),
+        bars=[] if iteration is None else iteration_bars(iteration[1]),
         grids=[
             Grid(_COLUMNS, [_row(name, run) for name, run in runs.items()]),
             Grid(
@@ -140,7 +152,7 @@ def _attained(run: Serve) -> list[tuple[str, str]]:
     return [(f"{100 * run.slo_attainment:.3g} %", f"of requests attain {', '.join(slos)}")]
 
 
-def _binds(run: Serve) -> str:
+def _binds(run: Serve, iteration: tuple[str, Iteration] | None) -> str:
     """What binds a serving run, and what to look at next."""
     evicted, peak, room = (
         run.kv.get(name) for name in ("preemptions", "peak_tokens", "capacity_tokens")
@@ -158,10 +170,11 @@ def _binds(run: Serve) -> str:
             f"bound by waiting: {100 * queued / first:.0f} % of the time to the first token "
             "passes in the queue. Next: another --scheduler, or a lower --rate."
         )
-    return (
-        "bound by the iterations themselves, not by queues. Next: wafertlm iteration says which "
-        "kernels they spend their time on."
-    )
+    told = "bound by the iterations themselves, not by queues. "
+    if iteration is None:
+        return f"{told}Next: wafertlm iteration says which kernels they spend their time on."
+    stem, made = iteration
+    return f"{told}The one of {stem} spends {largest_kernel(made)}: its kernels are the bars."
 
 
 def _row(stem: str, run: Serve) -> list[str | Cell]:

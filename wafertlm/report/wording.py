@@ -6,38 +6,39 @@ from typing import Any
 from wafertlm.report.records import Error
 
 _NO = "\N{EN DASH}"
-#: Figures of results by the words for them, units included.
+#: Figures of results by the words for them, and their units.
 _NAMES = {
-    "ttft_s": "time to first token (s)",
-    "tbt_ms": "time between tokens (ms)",
-    "e2e_s": "time end to end (s)",
-    "queue_s": "time in the queue (s)",
-    "throughput_tok_s": "throughput (tokens/s)",
-    "goodput_rps": "goodput (requests/s)",
-    "slo_attainment": "share that attains the SLOs",
-    "latency_cycles": "latency in the network (cycles)",
-    "source_queue_cycles": "wait at the source (cycles)",
-    "accepted": "accepted load (flits/node/cycle)",
-    "offered": "offered load (flits/node/cycle)",
-    "saturation": "saturation load (flits/node/cycle)",
-    "energy_j": "energy (J)",
-    "energy_mj_per_output_token": "energy of an output token (mJ)",
-    "energy_mj_per_token": "energy of a token (mJ)",
-    "utilization": "share of peak that is used",
-    "seconds": "time (s)",
-    "gates.router.cells": "cells of a router",
-    "gates.router.area_um2": "area of a router (µm²)",
-    "gates.chip.cells": "cells of the chip's routers",
-    "gates.chip.area_um2": "area of the chip's routers (µm²)",
+    "ttft_s": ("time to first token", "s"),
+    "tbt_ms": ("time between tokens", "ms"),
+    "e2e_s": ("time end to end", "s"),
+    "queue_s": ("time in the queue", "s"),
+    "throughput_tok_s": ("throughput", "tokens/s"),
+    "goodput_rps": ("goodput", "requests/s"),
+    "slo_attainment": ("share that attains the SLOs", ""),
+    "latency_cycles": ("latency in the network", "cycles"),
+    "source_queue_cycles": ("wait at the source", "cycles"),
+    "accepted": ("accepted load", "flits/node/cycle"),
+    "offered": ("offered load", "flits/node/cycle"),
+    "saturation": ("saturation load", "flits/node/cycle"),
+    "energy_j": ("energy", "J"),
+    "energy_mj_per_output_token": ("energy of an output token", "mJ"),
+    "energy_mj_per_token": ("energy of a token", "mJ"),
+    "utilization": ("share of peak that is used", ""),
+    "seconds": ("time", "s"),
+    "gates.router.cells": ("cells of a router", ""),
+    "gates.router.area_um2": ("area of a router", "µm²"),
+    "gates.chip.cells": ("cells of the chip's routers", ""),
+    "gates.chip.area_um2": ("area of the chip's routers", "µm²"),
 }
 
 
 def named(metric: str) -> str:
-    """A figure in words, where there are any for it."""
-    if metric in _NAMES:
-        return _NAMES[metric]
-    table, _, part = metric.partition(".")
-    return f"{_NAMES[table]}, {part}" if table in _NAMES else metric
+    """A figure in words with its unit, where there are any for it."""
+    table, _, part = (metric, "", "") if metric in _NAMES else metric.partition(".")
+    if table not in _NAMES:
+        return metric
+    name, unit = _NAMES[table]
+    return f"{name}{f', {part}' if part else ''}{f' ({unit})' if unit else ''}"
 
 
 def count(value: float) -> str:

@@ -7,7 +7,14 @@ from typing import Annotated
 
 from tlm.errors import InputError, check_range, choose, hold_least
 from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP
-from wafertlm.group_options import DP_HELP, ON_POOLS, PARTITION_HELP, PLACEMENT_HELP, TP_HELP
+from wafertlm.group_options import (
+    DP_HELP,
+    MICRO_BATCH_HELP,
+    ON_POOLS,
+    PARTITION_HELP,
+    PLACEMENT_HELP,
+    TP_HELP,
+)
 from wafertlm.options import (
     COLLECTIVE_HELP,
     GROUP_HELP,
@@ -24,7 +31,7 @@ from workloads.kernels.parts.collectives import METHODS
 from workloads.models import DTYPE_BYTES
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.result.metrics import Slo
-from workloads.serving.schedulers import SCHEDULERS
+from workloads.serving.schedulers import SCHEDULERS, is_custom
 
 DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
@@ -46,7 +53,11 @@ class ServeOptions:
         str, "Model to serve: a shipped one, a TOML file, or a config.json.", NAME_OR_FILE
     ]
     chip: Annotated[str, "Chip to serve it on: a shipped one, or a TOML file.", NAME_OR_FILE]
-    scheduler: Annotated[str, "Scheduling policy."]
+    scheduler: Annotated[
+        str,
+        "Scheduling policy: a shipped one, or a class of a file.",
+        Flag(metavar="NAME|FILE.py:CLASS"),
+    ]
     level: Annotated[str, "Of prices on tiles: perf or lt."] = "perf"
     weights: Annotated[
         str | None, f"Width of all weights: {', '.join(DTYPE_BYTES)}; default: as shipped."
@@ -57,6 +68,7 @@ class ServeOptions:
     tp: Annotated[int | None, TP_HELP] = None
     pp: Annotated[int | None, PP_HELP] = None
     dp: Annotated[int | None, DP_HELP] = None
+    micro_batch: Annotated[int | None, MICRO_BATCH_HELP] = None
     partition: Annotated[str | None, PARTITION_HELP] = None
     placement: Annotated[str | None, PLACEMENT_HELP] = None
     prefill_tp: Annotated[int | None, "Of the prefill pool, if others: --tp."] = None
@@ -152,7 +164,8 @@ class ServeOptions:
         Raises:
             InputError: naming the option, what was found and what is allowed.
         """
-        choose("scheduler", self.scheduler, ALL_SCHEDULERS)
+        if not is_custom(self.scheduler):
+            choose("scheduler", self.scheduler, ALL_SCHEDULERS)
         if self.level not in LEVELS:
             raise InputError(f"--level: found '{self.level}'; allowed: {', '.join(LEVELS)}")
         if self.weights is not None:

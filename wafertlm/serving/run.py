@@ -29,6 +29,7 @@ from workloads.serving.load.generator import WORKLOADS
 from workloads.serving.price.models import serving_chips
 from workloads.serving.result.rows import RowWriter, row_file
 from workloads.serving.result.seeds import mean_of
+from workloads.serving.schedulers import is_custom
 from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import ProfileError, profile_error
 
@@ -65,6 +66,11 @@ def serve_result(
     if checkpoint is not None and (options.seeds > 1 or options.find_rate):
         raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
     service = Service(options)
+    if checkpoint is not None and is_custom(options.scheduler):
+        raise InputError(
+            f"--checkpoint: found with {options.scheduler}, whose state it does not keep; "
+            "allowed: with a shipped scheduler"
+        )
     kept = None
     if checkpoint is not None:
         run = _run_name(service, requests_csv is not None)
@@ -91,6 +97,7 @@ def serve_result(
         **({"contents": held} if held else {}),
         **merged,
         **_per_area(service, merged),
+        **service.residency,
         "capacity": None if highest is None else highest.record(merged),
         "interval": between.figures,
         "error": {

@@ -12,6 +12,7 @@ from tlm.chips import Chip, find_chip
 from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
+from tlm.python_files import PythonName
 from wafertlm.die_options import ON_DIES, die_mapping
 from wafertlm.group_options import ON_GROUPS, ON_POOLS, group_parallel
 from wafertlm.options import contents, recorded
@@ -20,6 +21,7 @@ from wafertlm.serving.measuring import lt_runs
 from wafertlm.serving.options import MAPPED, ServeOptions
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.groups import PD_PLACEMENTS, Parallel
+from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.machine.network import Network
 from workloads.machine.place import Place
 from workloads.models import Dtype, Model, find_model
@@ -41,13 +43,15 @@ from workloads.serving.price.models import (
     serving_model,
 )
 from workloads.serving.price.tile_price import End, TilePrice
-from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
+from workloads.serving.schedulers import Scheduler, SchedulerOptions, is_custom, make_scheduler
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
 #: Work of which every kernel that a service runs has some.
 _USUAL = Batch(((512, 1024),), 16, 16 * 1024, 17)
+#: Options that name a scheduler.
+_SCHEDULERS = ("scheduler", "prefill_scheduler")
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
 
@@ -79,15 +83,21 @@ class Service:
         self._pools: Pools | None = None
         dies = die_mapping(options, self.chip)
         groups = 1 if dies is not None else options.expert_parallel or 1
+        wanted = self._wanted_tokens()
         parallel = self._parallel()
         if parallel is not None:
             assert isinstance(self.chip, Chip)  # as checked
             self._check_groups()
             if options.is_disaggregated:
-                self._pools = self._group_pools(self.chip, network)
+                self._pools = self._group_pools(self.chip, network, wanted)
             else:
                 self._served = replicated_model(
-                    self.shape, self.chip, parallel, network=network, choices=options.choices
+                    self.shape,
+                    self.chip,
+                    parallel,
+                    network=network,
+                    choices=options.choices,
+                    kv_wanted_tokens=wanted,
                 )
         elif options.is_disaggregated:
             self._pools = make_pools(
@@ -99,6 +109,7 @@ class Service:
                 link_latency_s=options.link_latency_s,
                 expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
+                kv_wanted_tokens=wanted,
                 network=network,
                 choices=options.choices,
                 dies=dies,
@@ -109,6 +120,7 @@ class Service:
                 self.chip,
                 expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
+                kv_wanted_tokens=wanted,
                 network=network,
                 choices=options.choices,
                 dies=dies,
@@ -124,6 +136,20 @@ class Service:
             return [self._pools.prefill, self._pools.decode]
         assert self._served is not None  # one of the two is there
         return [self._served]
+
+    @property
+    def residency(self) -> dict[str, Any]:
+        """What tiles keep, by pool where there are two; nothing of others."""
+        records = []
+        for price in self.tiles:
+            if isinstance(price, TilePrice) and price.residency is not None:
+                records.append(price.residency.record())
+            if isinstance(price, GroupsPrice) and price.residency is not None:
+                records.append(price.residency)
+        if not records:
+            return {}
+        pools = dict(zip(("prefill", "decode"), records, strict=False))
+        return {"residency": records[0] if self._pools is None else pools}
 
     @property
     def tiles(self) -> list[OnTiles]:
@@ -196,7 +222,31 @@ class Service:
 
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
-        return contents(self.options, model=self.model, chip=self.chip)
+        held = contents(self.options, model=self.model, chip=self.chip)
+        return held | {option: named.content_hash for option, named in self._policies.items()}
+
+    @property
+    def _policies(self) -> dict[str, PythonName]:
+        """Schedulers that are of a user's files, by the options that name them."""
+        asked = {name: getattr(self.options, name) for name in _SCHEDULERS}
+        return {
+            name: PythonName.of(each, f"--{name.replace('_', '-')}")
+            for name, each in asked.items()
+            if each is not None and is_custom(each)
+        }
+
+    def _wanted_tokens(self) -> int:
+        """Tokens that running requests have at most, on tiles that keep keys and values."""
+        options, trace = self.options, self._trace
+        if isinstance(self.chip, GpuBox) or self.chip.residency is None:
+            return 0
+        if trace is None:
+            assert options.workload is not None  # as checked
+            assert options.requests is not None
+            trace = generate(options.workload, options.requests, 1.0, 1.0, options.seed)
+        elif options.requests is not None:
+            trace = trace.head(options.requests)
+        return trace.most_tokens(options.max_sequences, BLOCK_TOKENS)
 
     def load(self, seed: int, rate: float | None = None) -> Trace:
         """The requests of a seed, at the options' rate or at another.
@@ -263,6 +313,7 @@ class Service:
         """The options as a result keeps them: a trace by its content, an infinite rate as text."""
         options = self.options
         kept = recorded(options, model=self.model, chip=self.chip)
+        kept |= {option: named.told for option, named in self._policies.items()}
         if isinstance(self.chip, GpuBox):
             del kept["level"]  # there is one
         if isinstance(self.chip, GpuBox) or self.chip.dies is None:
@@ -335,7 +386,7 @@ class Service:
                     f"--{name.replace('_', '-')}: found {found} with groups of tiles; allowed: none"
                 )
 
-    def _group_pools(self, chip: Chip, network: Network | None) -> Pools:
+    def _group_pools(self, chip: Chip, network: Network | None, wanted: int) -> Pools:
         options = self.options
         prefill, decode = (
             group_parallel(options, chip, pool) or Parallel() for pool in ("prefill", "decode")
@@ -354,7 +405,14 @@ class Service:
             placement=options.pd_placement or PD_PLACEMENTS[0],
             decode_chip=other,
         )
-        return make_group_pools(self.shape, chip, asked, network=network, choices=options.choices)
+        return make_group_pools(
+            self.shape,
+            chip,
+            asked,
+            network=network,
+            choices=options.choices,
+            kv_wanted_tokens=wanted,
+        )
 
     @property
     def _beside(self) -> list[Scheduler]:
@@ -371,11 +429,14 @@ class Service:
         told = SchedulerOptions(
             options.token_budget, options.layer_groups, options.budget_units, options.chunk_units
         )
+        parallel = self._parallel()
+        micro_batches = 1 if parallel is None else parallel.pipeline
         if not options.is_disaggregated:
-            return make_scheduler(options.scheduler, told)
+            return make_scheduler(options.scheduler, told, micro_batches)
         if options.prefill_scheduler is None and told.token_budget is None:
             told = replace(told, token_budget=_PREFILL_POOL_TOKENS)
-        return make_scheduler(options.prefill_scheduler or _PREFILL_POOL_SCHEDULER, told)
+        name = options.prefill_scheduler or _PREFILL_POOL_SCHEDULER
+        return make_scheduler(name, told, micro_batches)
 
 
 def rate_of(trace: Trace) -> float:

@@ -27,6 +27,8 @@ class Parallel:
         tensor: Tiles of a group, which share each product.
         pipeline: Groups with some layers each, one behind another.
         replicas: Such pipelines; None: as many as there is room for.
+        micro_batch: Most decoding requests that pass the stages together; None: a share of all for
+            each stage.
         partition: Of products in a group (`workloads.kernels.gemm.partition_plan`).
         placement: Order of a group's tiles (`workloads.machine.order`).
         of: First part of the names of the options that say so: ``--``, or that of a pool.
@@ -35,6 +37,7 @@ class Parallel:
     tensor: int = 1
     pipeline: int = 1
     replicas: int | None = None
+    micro_batch: int | None = None
     partition: str = "auto"
     placement: str = "linear"
     of: str = "--"
@@ -45,9 +48,15 @@ class Parallel:
         Raises:
             InputError: naming the option.
         """
-        for name, found in (("tp", self.tensor), ("pp", self.pipeline), ("dp", self.replicas)):
+        numbers = {
+            f"{self.of}tp": self.tensor,
+            f"{self.of}pp": self.pipeline,
+            f"{self.of}dp": self.replicas,
+            "--micro-batch": self.micro_batch,
+        }
+        for name, found in numbers.items():
             if found is not None and found < 1:
-                raise InputError(f"{self.of}{name}: found {found}; allowed: 1 or more")
+                raise InputError(f"{name}: found {found}; allowed: 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +149,11 @@ def pools_on(
         first = tiles // 2 if second is None else tiles - second
     if second is None:
         second = tiles - first
-    for name, found in (("prefill", first), ("decode", second)):
-        if found < 1 or first + second > tiles:
-            raise InputError(
-                f"--{name}-units: found {first} tiles for prefill and {second} for decoding; "
-                f"allowed on '{chip.name}': 1 or more each, {tiles} together"
-            )
+    if min(first, second) < 1 or first + second > tiles:
+        raise InputError(
+            f"--prefill-units, --decode-units: found {first} and {second} tiles; allowed on "
+            f"'{chip.name}': 1 or more each, {tiles} together"
+        )
     counts = [_count(chip, prefill, first), _count(chip, decode, second)]
     return _laid(chip, [*zip((prefill, decode), counts, strict=True)], placement)
 

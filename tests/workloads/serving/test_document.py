@@ -14,11 +14,19 @@ _TEXT = (REPOSITORY / "docs" / "serving.md").read_text(encoding="utf-8")
 _COMMANDS = re.findall(r"^    (wafertlm .*)$", _TEXT, re.MULTILINE)
 
 
+def _policy() -> str:
+    """The example's policy by itself."""
+    [imports] = re.findall(r"^from workloads.serving.schedulers import .*$", _TEXT, re.MULTILINE)
+    [policy] = re.findall(r"^class PromptsFirst:\n(?:    .*\n|\n(?=    ))+", _TEXT, re.MULTILINE)
+    return f"{imports}\n\n\n{policy}"
+
+
 @pytest.mark.parametrize("line", _COMMANDS)
 def test_commands_run(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "prompts_first.py").write_text(_policy())
     assert run(shlex.split(line)[1:]) == 0
     assert capsys.readouterr().out
     if "--plot" in line:

@@ -20,6 +20,7 @@ from workloads.serving.load.traces import Trace
 from workloads.serving.price.cost import Batch
 from workloads.serving.result.metrics import Recorder, Row, Slo
 from workloads.serving.schedulers import (
+    Chunk,
     Chunked,
     Continuous,
     Layered,
@@ -144,8 +145,27 @@ def test_a_policy_that_never_admits_is_an_error() -> None:
         def plan(self, queue: Queue) -> Plan:
             return Plan()
 
-    with pytest.raises(RuntimeError, match="2 requests are never served"):
+    with pytest.raises(InputError) as caught:
         run(trace_of((0, 8, 1), (3, 30, 4)), Never(), LoggedModel())
+    assert str(caught.value) == (
+        "2 requests are never served: the scheduler admits none, though nothing runs; a plan calls "
+        "queue.admit()"
+    )
+
+
+def test_a_policy_that_forgets_a_cut_prompt_is_told_so() -> None:
+    class Forgets(Continuous):
+        def plan(self, queue: Queue) -> Plan:
+            request = queue.admit()
+            return Plan() if request is None else Plan([Chunk(request, 8)])
+
+    with pytest.raises(InputError) as caught:
+        run(trace_of((0, 8, 1), (3, 30, 4)), Forgets(), LoggedModel())
+    assert str(caught.value) == (
+        "1 request is never served: the scheduler forgets cut prompts, such as that of request 2, "
+        "of which 22 of 30 tokens are left to compute; a plan goes on with those of "
+        "queue.prefilling"
+    )
 
 
 def test_an_iteration_without_duration_is_an_error() -> None:

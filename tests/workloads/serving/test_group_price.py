@@ -150,6 +150,20 @@ def test_a_token_passes_all_stages() -> None:
     assert len([part for part in parts if isinstance(part, StageHandOver)]) == 5
 
 
+def test_micro_batches_of_a_size() -> None:
+    """With 5 requests at most, 100 pass the stages in 20 turns, and 50 in half the time."""
+    found = price(pipeline=7, micro_batch=5)
+    runs = found.planner.planned(Batch((), 100, 20_000, 100)).runs
+    assert len(runs) == 20
+    sizes = {part.sequences for run in runs for stage in run for block in stage
+             for part in block.phases[0].parts if isinstance(part, Decode)}  # fmt: skip
+    assert sizes == {5}
+    long, short = (found.cost(Batch((), n, 200 * n, n)).seconds for n in (100, 50))
+    assert long == pytest.approx(2 * short, rel=0.01)
+    with pytest.raises(InputError, match="--micro-batch: found 0; allowed: 1 or more"):
+        Parallel(micro_batch=0)
+
+
 def test_prompts_fill_the_pipeline() -> None:
     found = price(pipeline=8)
     one, eight = (found.cost(Batch(((128, 0),) * n, 0, 0, n)).seconds for n in (1, 8))

@@ -7,12 +7,13 @@ import pytest
 
 from tlm.interconnect.lines import MeshPort
 from workloads.studies.campaign import Figures
-from workloads.studies.npusim import study
+from workloads.studies.npusim import figure_11, figure_14, study
 from workloads.studies.npusim.cases import PromptCase, product_plan, prompt_figures
 from workloads.studies.npusim.facts import LENGTHS, SECONDS, printed_elements
 from workloads.studies.npusim.figure_9 import crossing
 from workloads.studies.npusim.judge import row, within_factor
 from workloads.studies.npusim.plots import draw
+from workloads.studies.npusim.served import Core, ServedCase, served_figures
 from workloads.studies.npusim.study import run_study
 from workloads.studies.npusim.tables import table_2, table_3
 
@@ -33,9 +34,27 @@ def invented(case: PromptCase) -> Figures:
     }
 
 
+def invented_served(case: ServedCase) -> Figures:
+    """The published values; tokens of fusion are further apart."""
+    lengths, split = (case.inputs, case.outputs), (case.prefill_units, case.decode_units)
+    figures: Figures = dict.fromkeys(("latency_s", "ttft_s", "tbt_s", "least_tbt_s"), 1.0)
+    if split in figure_11.SPLITS:
+        place = figure_11.SPLITS.index(split)
+        figures |= {name: values[place] for name, values in figure_11.PLOTTED.items()}
+    if lengths in (ratios := list(figure_14.LENGTHS.values())):
+        core = case.decode_core or case.core
+        name = "apart" if core == Core(64, 60) else f"apart-{core.name}"
+        name = name if case.prefill_units else "fusion"
+        said = figure_14.PLOTTED.get(name, (0, 0, 0))[ratios.index(lengths)]
+        figures |= {"throughput_tok_s": said, "least_tbt_s": 2.57 if name == "fusion" else 1.0}
+        figures["tbt_s"] = 1.0 if name == "fusion" else figures["tbt_s"]
+    return figures
+
+
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(study, "prompt_figures", invented)
+    monkeypatch.setattr(study, "served_figures", invented_served)
     return run_study(quick=True)
 
 
@@ -51,6 +70,9 @@ def test_rows_and_targets(published: dict[str, Any], tmp_path: Path) -> None:
     faster = rows["F10/TP4-64cores-K-noc8/ring-locked/faster"]
     assert (faster["model"], faster["paper"]) == pytest.approx((1.175, 1.175))
     assert rows["F10/TP4-64cores-K-noc8/ring-unlocked/faster"]["paper"] is None
+    assert all(each["held"] for name, each in rows.items() if name.startswith("F11/A64"))
+    over = rows["F14/10-1/apart-A64H120/fusion_over"]
+    assert (over["model"], over["paper"]) == pytest.approx((1067 / 1428, 1067 / 1428))
     waited = rows["F10/TP4-64cores-K-noc8/interleave-locked/waited"]
     assert waited["note"] == "most at output west of the core in row 1, column 2 of the group"
     met = {each["target"]: each["met"] for each in published["targets"]}
@@ -70,10 +92,14 @@ def test_claims_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         return figures | {"seconds": float(case.tokens), "waited_pct": 20.0 if waits else 0.0}
 
     monkeypatch.setattr(study, "prompt_figures", alike)
+    same = dict.fromkeys((*figure_11.PLOTTED, "least_tbt_s", "throughput_tok_s"), 1.0)
+    monkeypatch.setattr(study, "served_figures", lambda case: same)
     result = run_study(quick=True)
     met = {each["target"]: each["met"] for each in result["targets"]}
-    for claim in ("MN_over_K within", "crossing within"):
-        assert not any(holds for text, holds in met.items() if claim in text)
+    claims = ("MN_over_K within", "crossing within", "F11/A64H60", "F14")
+    changes = {text: holds for text, holds in met.items() if "+13 %" not in text}
+    for claim in claims:
+        assert not any(holds for text, holds in changes.items() if claim in text)
     rows = {each["id"]: each for each in result["rows"]}
     assert rows["F9/qwen3-1.7b/noc8-all-reduce/crossing"]["model"] is None
     assert not rows["F10/TP4-64cores-K-noc8/ring-locked/faster"]["held"]
@@ -134,3 +160,17 @@ def test_rows_that_do_not_fit_go_in_parts() -> None:
     case = PromptCase("qwen3-4b", 2048, 4, "k", "ring", 320)
     assert prompt_figures(case)["parts"] == 2
     assert prompt_figures(case._replace(tokens=512))["parts"] == 1
+
+
+def test_requests_are_served() -> None:
+    """Half the requests a decoding pipeline take half the time; a fused core does both."""
+    apart = [
+        served_figures(ServedCase(100, 20, Core(128, 120), 160, *split))
+        for split in ((49, 14), (28, 28))
+    ]
+    assert apart[0]["tbt_s"] == pytest.approx(2 * apart[1]["tbt_s"], rel=0.03)  # type: ignore[operator]
+    fused = served_figures(ServedCase(100, 20, Core(128, 120), 160))
+    assert fused["latency_s"] < apart[0]["latency_s"]  # type: ignore[operator]
+    slower = served_figures(ServedCase(100, 20, Core(128, 120), 160, 28, 28, Core(128, 30)))
+    assert slower["tbt_s"] > 2 * apart[1]["tbt_s"]  # type: ignore[operator]
+    assert slower["ttft_s"] == apart[1]["ttft_s"]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tlm.chips import Chip
+from tlm.compute.base import ceil_div
 from tlm.errors import InputError, choose
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.groups import PD_PLACEMENTS, Parallel, pools_on
@@ -42,6 +43,8 @@ def make_group_pools(
     *,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
+    priced: type[GroupsPrice] = GroupsPrice,
+    kv_wanted_tokens: int = 0,
 ) -> Pools:
     """Cut a chip into pipelines for prompts and pipelines that decode.
 
@@ -53,6 +56,8 @@ def make_group_pools(
         asked: How the pools lie.
         network: What stands in for the chip's network; None: nothing.
         choices: Variants of kernels.
+        priced: What prices a pool.
+        kv_wanted_tokens: Tokens that running requests have at most; a pipeline has its share.
 
     Raises:
         InputError: if there are not as many tiles, a pool cannot hold the model, or cores that
@@ -65,8 +70,15 @@ def make_group_pools(
     if other is not None:
         _check_cores(chip, other)
     prefill, decode = (
-        GroupsPrice(
-            model, groups, parallel, pool=pool, chip=cores, network=network, choices=choices
+        priced(
+            model,
+            groups,
+            parallel,
+            pool=pool,
+            chip=cores,
+            network=network,
+            choices=choices,
+            kv_wanted_tokens=ceil_div(kv_wanted_tokens, len(groups.pipelines[pool])),
         )
         for pool, (parallel, cores) in enumerate(((asked.prefill, None), (asked.decode, other)))
     )

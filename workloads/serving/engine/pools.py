@@ -23,6 +23,7 @@ def make_pools(
     link_latency_s: float | None = None,
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
+    kv_wanted_tokens: int = 0,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
     dies: DieMapping | None = None,
@@ -40,6 +41,7 @@ def make_pools(
         link_latency_s: Its latency; None: that of a small message, or of a way across both.
         expert_parallel: Groups of GPUs in each pool that experts are dealt out to.
         kv_sram_tokens: Tokens whose keys and values have room set aside in the SRAM of each pool.
+        kv_wanted_tokens: Tokens that running requests have at most, as `serving_model` has it.
         network: What stands in for the network of a chip of tiles; None: nothing.
         choices: Variants of kernels on tiles.
         dies: How the model lies on the dies of each pool of a wafer.
@@ -82,6 +84,7 @@ def make_pools(
             units=pool,
             expert_parallel=expert_parallel,
             kv_sram_tokens=kv_sram_tokens,
+            kv_wanted_tokens=kv_wanted_tokens,
             network=network,
             choices=choices,
             prompts_only=prompts_only,

@@ -2,9 +2,10 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Limits:
         kv_capacity_tokens: Key-value memory (of each pool), instead of the model's own.
         max_sequences: Most requests admitted at a time (in each pool, to each of its ranks).
         kv_sram_tokens: Key-value memory in SRAM before it, which then is a ring for what spills;
-            None: all is one level.
+            None: what the model has set aside, and without any all is one level.
         jump: Whether to take alike iterations in one stretch; the figures are the same.
     """
 
@@ -71,6 +72,7 @@ class Limits:
                 f"keys and values in SRAM: found {sram} tokens; allowed: the {most or 0} that the "
                 "model on its chip has set aside"
             )
+        sram = most or None if sram is None else sram
         capacity = model.kv_capacity_tokens if own is None else own
         return BlockPool(capacity) if sram is None else SpillingPool(sram, capacity)
 
@@ -140,8 +142,8 @@ class Serving:
         """Let the clock run until every request has finished, and return the figures.
 
         Raises:
-            InputError: if the checkpoint's state is not that of such a run.
-            RuntimeError: if nothing happens any more before: a policy never admits a request.
+            InputError: if the checkpoint's state is not that of such a run, or if nothing happens
+                any more before the end: the scheduler forgets requests.
         """
         checkpoint, rows = self._watch.checkpoint, self._watch.rows
         with self._resuming():
@@ -182,7 +184,7 @@ class Serving:
                 step()
         except simpy.core.EmptySchedule:
             if left := len(self._trace) - self.recorder.finished:
-                raise RuntimeError(f"{left} requests are never served") from None
+                raise InputError(_forgotten(left, chain(*self._engines.values()))) from None
 
     def _copy(self) -> dict[str, Any]:
         """The state, in one piece: what the parts share stays shared."""
@@ -369,6 +371,21 @@ def _seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _forgotten(left: int, engines: Iterable[tuple[Engine, ServingModel, float]]) -> str:
+    """Which requests a scheduler has forgotten, and what its plan lacks."""
+    never = "1 request is never served" if left == 1 else f"{left} requests are never served"
+    under_way = [request for engine, _, _ in engines for request in engine.prefilling]
+    if not under_way:
+        why = "the scheduler admits none, though nothing runs; a plan calls queue.admit()"
+        return f"{never}: {why}"
+    first = under_way[0]
+    return (
+        f"{never}: the scheduler forgets cut prompts, such as that of request {first.index + 1}, "
+        f"of which {first.left_to_prefill:,} of {first.to_prefill:,} tokens are left to compute; "
+        "a plan goes on with those of queue.prefilling"
+    )
 
 
 def _check_fits(trace: Trace, most_tokens: int) -> None:

@@ -55,6 +55,11 @@ class Trace:
         """Number of requests."""
         return len(self.arrival_ps)
 
+    def most_tokens(self, requests: int, block: int) -> int:
+        """Tokens, prompt and output, that so many of its requests have at most, in whole blocks."""
+        blocks = np.sort(-(-(self.prompt_tokens + self.output_tokens) // block))
+        return int(blocks[-requests:].sum()) * block
+
     def rows(self, first: int = 0, end: int | None = None) -> list[tuple[int, int, int]]:
         """(Arrival in picoseconds, prompt tokens, output tokens) of requests, all by default."""
         columns = (self.arrival_ps, self.prompt_tokens, self.output_tokens)

@@ -134,6 +134,15 @@ def in_sram(context_tokens: int, spilled_tokens: int | None) -> int:
     return 0 if spilled_tokens is None else max(0, context_tokens - spilled_tokens)
 
 
+def layers_in_sram(layers: int, context_tokens: Int64s, spilled_tokens: int | None) -> list[int]:
+    """Layers that find tokens of the cache in SRAM, of stretches as `decode_costs` has them."""
+    if spilled_tokens is None:
+        return [0] * len(context_tokens)
+    share = np.maximum(0, context_tokens - spilled_tokens) / np.maximum(1, context_tokens)
+    kept: list[int] = np.rint(layers * share).astype(np.int64).tolist()
+    return kept
+
+
 class IterationCost(NamedTuple):
     """Price of an iteration.
 

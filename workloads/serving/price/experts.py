@@ -8,6 +8,7 @@ and is taken over to other models. Tokens count as independent of each other.
 """
 
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,31 @@ def expected_loads(count: int, active: int, tokens: int) -> tuple[Float64s, Floa
     """
     chance = inclusion(count, active)
     return -np.expm1(tokens * np.log1p(-_below_one(chance))), tokens * chance
+
+
+class Chosen(NamedTuple):
+    """What a batch needs of experts some of which are kept.
+
+    Attributes:
+        kept: Expected number of those that are kept.
+        hottest_other: Probability that it needs the most popular one of the others; 0: none is.
+        any_other: The same of any of the others.
+    """
+
+    kept: float
+    hottest_other: float
+    any_other: float
+
+
+def chosen(count: int, active: int, tokens: int, kept: int, *, hottest: bool) -> Chosen:
+    """What a batch needs of experts of which the ``kept`` most popular ones are kept, or any."""
+    needed, _ = expected_loads(count, active, tokens)
+    if kept == count:
+        return Chosen(float(needed.sum()), 0.0, 0.0)
+    if hottest:
+        return Chosen(*map(float, (needed[:kept].sum(), needed[kept], needed[kept:].mean())))
+    mean = float(needed.mean())
+    return Chosen(mean * kept, float(needed[0]), mean)
 
 
 def device_of(count: int, devices: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ are fastest together with these.
 Source: NpuSim (arXiv 2510.05632), section 4.1. It has no rule for layouts between products.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,13 +22,19 @@ from tlm.compute.base import ceil_div
 from tlm.errors import InputError, choose
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.kernels.gemm.partition_closed_form import partition_cycles
-from workloads.kernels.gemm.partition_plan import PARTITIONS, cores_of, plan_partition
+from workloads.kernels.gemm.partition_plan import (
+    PARTITIONS,
+    PartitionPlan,
+    cores_of,
+    plan_partition,
+)
 from workloads.kernels.vector.exchange import exchange_cycles, plan_exchange
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.models.operators import Attention, Operator, Product, Rows
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
+from workloads.serving.price.residency import Held, Matrix
 
 #: How activations lie: parts that rows are cut into, and columns. With whole rows a tile has those
 #: of a part, others the same. Of a product's operand it is rows and columns of its cores.
@@ -110,6 +116,8 @@ class GroupMapping:
         partition: Of products: one of `PARTITIONS`. ``auto`` leaves out ``input``, for which each
             tile's channel would hold all weights.
         choices: Variants of the kernels of single tiles.
+        held: Weights that lie in the tiles, beside ``tile_bytes`` of the places; None: they are in
+            off-chip memory.
 
     Raises:
         InputError: for a model that cannot be dealt out to so many tiles, or a partition that they
@@ -123,23 +131,29 @@ class GroupMapping:
         tile: Place,
         partition: str,
         choices: Choices = KERNELS_OWN,
+        held: Mapping[Matrix, Held] | None = None,
     ) -> None:
-        self.model, self.group = model, group
+        self.model, self.group, self._held = model, group, held
         self.tiles = group.rows * group.cols
         _check_model(model, self.tiles)
         self._tile = Mapper(tile, choices)
-        self._at_hand = Mapper(replace(tile, offchip=None), choices)
+        alone = replace(tile, offchip=None)
+        self._at_hand = Mapper(alone, choices)
+        self._in_sram = Mapper(alone, choices, kept=True)
+        self._own_product = self._tile if held is None else Mapper(alone, choices, held=held)
         self._cores = cores_by_partition(partition, group)
         self._planned = lru_cache(1 << 14)(self._in_pieces)
 
-    def attention(self, operators: Sequence[Operator]) -> list[GroupKernel]:
-        """Attention, of each tile its heads."""
-        found = []
+    def attention(
+        self, operators: Sequence[Operator], *, in_sram: bool = False
+    ) -> list[GroupKernel]:
+        """Attention, of each tile its heads; keys and values may be in its own memory."""
+        found, mapper = [], self._in_sram if in_sram else self._tile
         for each in operators:
             assert isinstance(each, Attention)  # as no cache is compressed
             heads = each.q_heads // self.tiles
             own = each._replace(q_heads=heads, kv_heads=ceil_div(each.kv_heads, self.tiles))
-            found.append(self._on_tile(each, own, self._tile))
+            found.append(self._on_tile(each, own, mapper))
         return found
 
     def layer(self, operators: Sequence[Operator]) -> list[GroupKernel]:
@@ -242,7 +256,7 @@ class GroupMapping:
     def _in_pieces(self, product: Product, partition: str, cores: _Layout) -> GroupKernel:
         """A product, in as few pieces of its rows or columns as fit the tiles, one by one."""
         if self.tiles == 1:  # which has its own way with what does not fit
-            return self._on_tile(product, product, self._tile)
+            return self._on_tile(product, product, self._own_product)
         m, n, k = product.rows, product.columns, product.depth
         pieces = 1
         while pieces <= m * n:
@@ -252,10 +266,12 @@ class GroupMapping:
             found = [
                 (partition_cycles(plan, self.group.timing), shape, plan)
                 for shape, plan in zip(shapes, plans, strict=True)
-                if plan.tile_bytes <= self.group.tile_bytes
+                if plan.tile_bytes - self._there(plan) <= self.group.tile_bytes
             ]
             if found:
                 cycles, shape, plan = min(found, key=lambda each: each[0])
+                there = self.group.tile_bytes + self._there(plan)
+                plan = replace(plan, place=replace(self.group, tile_bytes=there))
                 choices = Choices(partition=partition, placement=self.group.placement)
                 mapped = Mapped("partitioned-gemm", shape, plan, cycles)
                 times = pieces * product.groups
@@ -265,6 +281,13 @@ class GroupMapping:
             f"--tp: found {self.tiles}; allowed: more tiles, as no piece of the product "
             f"'{product.name}' fits {self.group.tile_bytes} bytes of each"
         )
+
+    def _there(self, plan: PartitionPlan) -> int:
+        """Bytes of a tile that a piece's weights take where all of them are kept."""
+        if self._held is None:
+            return 0
+        _, k, n = plan.block
+        return plan.parts * ceil_div(k * n * plan.place.element_bits, 8)
 
 
 def cores_by_partition(partition: str, group: Place) -> dict[str, _Layout]:

@@ -1,10 +1,12 @@
 """An iteration on a pipeline of tensor-parallel groups.
 
-Requests are cut into as many micro-batches as there are groups, which pass all of them, one behind
-another. So a token of a decoding request passes all stages before its next one begins, while other
-micro-batches are in the other stages (`workloads.serving.price.die_plan.DiePlan`).
+Requests are cut into as many micro-batches as there are groups, or into more of a given size, which
+pass all of them, one behind another. So a token of a decoding request passes all stages before its
+next one begins, while other micro-batches are in the other stages
+(`workloads.serving.price.die_plan.DiePlan`).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tlm.compute.base import ceil_div
@@ -20,11 +22,12 @@ from workloads.serving.price.die_plan import (
 )
 from workloads.serving.price.iteration import (
     PROMPT_BITS,
+    AnyPart,
     Attended,
     Decode,
     Head,
     Iterations,
-    Part,
+    Keeping,
     Passed,
     StageHandOver,
     rounded,
@@ -40,6 +43,7 @@ class _MicroBatch(NamedTuple):
         width: New tokens of each.
         context: Their tokens in the cache.
         ended: Prompts that give a token.
+        kept: Layers of the model, of which each stage has its share, that find those in SRAM.
     """
 
     prompts: tuple[tuple[int, int], ...]
@@ -47,6 +51,7 @@ class _MicroBatch(NamedTuple):
     width: int
     context: int
     ended: int
+    kept: int = 0
 
     def tokens(self, *, prompts: bool) -> int:
         """New tokens."""
@@ -55,11 +60,26 @@ class _MicroBatch(NamedTuple):
 
 
 class GroupPlanner:
-    """Plans iterations of a model on a pipeline of some stages."""
+    """Plans iterations of a model on a pipeline of some stages.
 
-    def __init__(self, model: Model, stages: int) -> None:
-        self._model, self._parts = model, Iterations(model)
+    Args:
+        model: The model.
+        stages: How many.
+        micro_batch: Most decoding requests of a micro-batch; None: as many as there are.
+        keepings: What the tiles of each stage keep; none: nothing.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        stages: int,
+        micro_batch: int | None = None,
+        keepings: Sequence[Keeping] = (),
+    ) -> None:
+        self._model, self._micro_batch = model, micro_batch
         self.stretches = stretches_of(model.layers, stages)
+        kept = keepings or [Keeping()] * stages
+        self._parts = [Iterations(model, each) for each in kept]
 
     def planned(self, batch: Batch) -> DiePlan:
         """An iteration."""
@@ -70,57 +90,65 @@ class GroupPlanner:
 
     def _shares(self, batch: Batch) -> list[_MicroBatch]:
         """Micro-batches that have any work."""
-        most, sequences, width = len(self.stretches), batch.decode_sequences, batch.decode_width
-        decoding = min(most, sequences)
+        stages, sequences, width = len(self.stretches), batch.decode_sequences, batch.decode_width
+        decoding = min(stages, sequences)
+        if self._micro_batch is not None:
+            decoding = max(decoding, ceil_div(sequences, self._micro_batch))
         each, more = divmod(sequences, max(1, decoding))
         seen = rounded(ceil_div(batch.decode_context_tokens, max(1, sequences)) + width)
         ended = batch.logit_rows - batch.decode_tokens
+        in_sram = batch.decode_sram_tokens / max(1, batch.decode_context_tokens)
+        kept = round(self._model.layers * in_sram)
         found = []
-        for number, (chunks,) in enumerate(dealt_prompts(batch.prefills, most, 1)):
+        for number, (chunks,) in enumerate(dealt_prompts(batch.prefills, max(stages, decoding), 1)):
             here = each + (number < more) if number < decoding else 0
             if here or chunks:
                 gave = min(len(chunks), ended)
                 ended -= gave
                 context = max(1, seen - width) if here else 0
-                found.append(_MicroBatch(tuple(chunks), here, width, context, gave))
+                found.append(_MicroBatch(tuple(chunks), here, width, context, gave, kept))
         return found
 
     def _run(self, share: _MicroBatch, filled: range) -> tuple[Stage, ...]:
         """A micro-batch in all stages."""
         last = self._model.layers - 1
         stages = []
-        for stretch in self.stretches:
+        for stretch, own in zip(self.stretches, self._parts, strict=True):
             within = range(max(stretch.start, filled.start), min(stretch.stop, filled.stop))
-            parts = self._layers(share, within, prompts=bool(share.prompts)) if within else []
+            parts = self._layers(own, share, within, prompts=bool(share.prompts)) if within else []
             if share.sequences:
                 for start, stop in (
                     (stretch.start, min(stretch.stop, filled.start)),
                     (max(stretch.start, filled.stop), stretch.stop),
                 ):
                     if start < stop:
-                        parts += self._layers(share, range(start, stop), prompts=False)
+                        parts += self._layers(own, share, range(start, stop), prompts=False)
             blocks = [Block((Phase((part,)),), times) for part, times in parts]
             passed = share.tokens(prompts=stretch.stop - 1 in filled)
             if stretch.stop <= last and passed:
                 blocks.append(Block((Phase((StageHandOver(rounded(passed)),)),)))
             rows = share.sequences * share.width + share.ended
             if stretch.stop > last and rows:
-                blocks.append(Block((Phase((Head(rounded(rows)),)),)))
+                blocks += [Block((Phase((part,)),)) for part, _ in own.parts(Head(rounded(rows)))]
             stages.append(tuple(blocks))
         return tuple(stages)
 
     def _layers(
-        self, share: _MicroBatch, layers: range, *, prompts: bool
-    ) -> list[tuple[Part, int]]:
+        self, parts: Iterations, share: _MicroBatch, layers: range, *, prompts: bool
+    ) -> list[tuple[AnyPart, int]]:
         """Parts of some layers, and how often each runs."""
         tokens = share.tokens(prompts=prompts)
         if not tokens:
             return []
-        found = self._parts.parts(Passed(rounded(tokens), layers))
+        found = parts.parts(Passed(rounded(tokens), layers))
         for new, context in share.prompts if prompts else ():
             chunk = rounded(new, PROMPT_BITS), rounded(context, PROMPT_BITS)
-            found += self._parts.parts(Attended(*chunk, layers))
+            found += parts.parts(Attended(*chunk, layers))
         if share.sequences:
             decode = Decode(share.sequences, share.width, share.context, None)
-            found += self._parts.seen(decode, layers)
+            kept = share.kept / self._model.layers
+            for part, count in parts.seen(decode, layers):
+                here = round(count * kept)
+                found += [(part, count - here)] if count > here else []
+                found += [(part._replace(in_sram=True), here)] if here else []
         return found

@@ -8,6 +8,7 @@ and the next one, while all replicas do so (`workloads.kernels.vector.exchange`)
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
@@ -23,12 +24,14 @@ from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, Rectangle, chip_place
 from workloads.models import Model
 from workloads.serving.price.cost import Work, macs_of
-from workloads.serving.price.die_plan import DiePlan
+from workloads.serving.price.die_plan import DiePlan, stretches_of
 from workloads.serving.price.die_price import stage_weight_bytes
 from workloads.serving.price.group_mapping import Ground, GroupKernel, GroupMapping, Relayout
 from workloads.serving.price.group_plan import GroupPlanner
 from workloads.serving.price.iteration import (
+    Decode,
     Head,
+    Kept,
     Layer,
     Part,
     StageHandOver,
@@ -39,9 +42,10 @@ from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import Price, between_at
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.planned_price import PlannedPrice
+from workloads.serving.price.residency import Residency, stage_residencies
 
 #: Parts of an iteration on a pipeline.
-GroupPart = Part | StageHandOver
+GroupPart = Part | StageHandOver | Kept
 
 
 class GroupKernels:
@@ -53,6 +57,9 @@ class GroupKernels:
         pipelines: All replicas.
         parallel: How the model is dealt out to them.
         network: Of the chip, or what stands in for it.
+        stretches: Of each stage its layers, and bytes of a token's keys and values in its tiles.
+        kv_wanted_tokens: Tokens that running requests of a pipeline have at most, of which tiles
+            that keep what there is room for keep as many.
         choices: Variants of kernels.
 
     Raises:
@@ -66,6 +73,8 @@ class GroupKernels:
         pipelines: Sequence[Pipeline],
         parallel: Parallel,
         network: Network,
+        stretches: Sequence[tuple[range, int]],
+        kv_wanted_tokens: int = 0,
         choices: Choices = KERNELS_OWN,
     ) -> None:
         if chip.memory is None:
@@ -86,7 +95,22 @@ class GroupKernels:
 
         group = replace(place(farthest, share), placement=parallel.placement)
         tile = place(Rectangle(farthest.row, farthest.col, 1, 1), Fraction(1, rows))
-        self.mapping = GroupMapping(model, group, tile, parallel.partition, choices)
+        self.residencies: list[Residency] = []
+        own, partition = chip.residency, parallel.partition
+        if own is not None:
+            wanted = kv_wanted_tokens
+            # Where each tile would have all weights of its stage, none are kept.
+            self.residencies = stage_residencies(
+                model, chip, tile, parallel.tensor, stretches, wanted, weights=partition != "input"
+            )
+            buffers = min(each.buffers + each.activations for each in self.residencies)
+            group, tile = (replace(each, tile_bytes=buffers) for each in (group, tile))
+        self.mapping = GroupMapping(model, group, tile, partition, choices)
+        self._kept: GroupMapping | None = None
+        if any(each.weights for each in self.residencies):
+            by, held = "k" if partition == "auto" else partition, self.residencies[0].held
+            there = replace(group, offchip=None)
+            self._kept = GroupMapping(model, there, tile, by, choices, held)
         # Sends go from anywhere to anywhere.
         self._chip_place = replace(group, rows=rows, cols=chip.grid.cols, offchip=None)
         self._found: dict[GroupPart, list[GroupKernel]] = {}
@@ -103,7 +127,13 @@ class GroupKernels:
         operators = [*part_operators(self._model, part)]
         if isinstance(part, Layer | Head):
             return self.mapping.layer(operators)
-        return self.mapping.attention(operators)
+        if isinstance(part, Kept):
+            assert self._kept is not None  # or nothing were kept
+            # Weights are in off-chip memory, too, and may come from there as fast.
+            ways = (self._kept.layer(operators), self.mapping.layer(operators))
+            return min(ways, key=lambda kernels: sum(each.cycles for each in kernels))
+        in_sram = isinstance(part, Decode) and part.in_sram
+        return self.mapping.attention(operators, in_sram=in_sram)
 
     def _hand_over(self, part: StageHandOver) -> GroupKernel:
         """Of the rows that a tile has at the end of a layer, between the stages that take longest.
@@ -224,6 +254,7 @@ class GroupsPrice(PlannedPrice):
         chip: The chip, or one with other cores in the pool's place; None: that of the groups.
         network: What stands in for the chip's own; None: nothing.
         choices: Variants of kernels.
+        kv_wanted_tokens: See `GroupKernels`.
 
     Raises:
         InputError: for more stages than layers, weights that do not fit, and as `GroupKernels`.
@@ -239,6 +270,7 @@ class GroupsPrice(PlannedPrice):
         chip: Chip | None = None,
         network: Network | None = None,
         choices: Choices = KERNELS_OWN,
+        kv_wanted_tokens: int = 0,
     ) -> None:
         chip = chip or groups.chip
         self.pipelines, self._groups = groups.pipelines[pool], groups
@@ -250,9 +282,21 @@ class GroupsPrice(PlannedPrice):
         compared_as = None if network is not None else shipped_as(chip)
         own = network or chip_network(chip)
         fitted = chip.for_dtype(activation_dtype(chip))
-        kernels = GroupKernels(model, fitted, self.pipelines, parallel, own, choices)
-        self.kernels, self.parallel = kernels, parallel
-        planner = GroupPlanner(model, parallel.pipeline)
+        self.parallel, stretches = parallel, stretches_of(model.layers, parallel.pipeline)
+        of_tokens = [self._token_bytes(model, layers) for layers in stretches]
+        kernels = GroupKernels(
+            model,
+            fitted,
+            self.pipelines,
+            parallel,
+            own,
+            [*zip(stretches, of_tokens, strict=True)],
+            kv_wanted_tokens,
+            choices,
+        )
+        self.kernels = kernels
+        keepings = [each.keeping for each in kernels.residencies]
+        planner = GroupPlanner(model, parallel.pipeline, parallel.micro_batch, keepings)
         pct = 0.0 if network is None else own.error_pct
         super().__init__(
             model, fitted, planner, GroupPrices(model, fitted, kernels, compared_as, pct)
@@ -284,12 +328,11 @@ class GroupsPrice(PlannedPrice):
     @property
     def kv_bytes_per_token(self) -> int:
         """Bytes of the keys and values of a token, in tiles that have the same ones once each."""
-        return self._model.kv_bytes_per_token * self._copies
+        return self._model.kv_bytes_per_token * self._copies_of(self._model)
 
-    @property
-    def _copies(self) -> int:
+    def _copies_of(self, model: Model) -> int:
         """Tiles that have the same heads of keys."""
-        return max(1, self.parallel.tensor // self._model.kv_heads)
+        return max(1, self.parallel.tensor // model.kv_heads)
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -298,8 +341,14 @@ class GroupsPrice(PlannedPrice):
 
     @property
     def kv_sram_tokens(self) -> int | None:
-        """None is kept in the tiles' SRAM."""
-        return None
+        """Tokens whose keys and values have room in the tiles' SRAM; None: of none they have."""
+        return min((each.kv_tokens for each in self.kernels.residencies), default=None)
+
+    @property
+    def residency(self) -> dict[str, Any] | None:
+        """What the tiles of each stage keep; None of a chip whose profile does not ask for it."""
+        records = [each.record() for each in self.kernels.residencies]
+        return {"stages": records} if records else None
 
     @property
     def static_power_w(self) -> float | None:
@@ -333,6 +382,12 @@ class GroupsPrice(PlannedPrice):
         kept = zip(self.planner.stretches, self.stage_bytes(), strict=True)
         return min(self._whole(there - weights, layers) for layers, weights in kept)
 
+    def _token_bytes(self, model: Model, layers: range) -> int:
+        """Bytes of the keys and values of a token in the tiles of a stage with some layers."""
+        seen = model.count(layers).full if model.full_layers else len(layers)
+        of_token = model.kv_bytes_per_token * self._copies_of(model)
+        return ceil_div(of_token * seen, model.full_layers or model.layers)
+
     def _whole(self, left: int, layers: range | None) -> int:
         """Tokens in whole blocks that bytes left by weights have room for; None: all layers."""
         model, parallel = self._model, self.parallel
@@ -345,8 +400,7 @@ class GroupsPrice(PlannedPrice):
             )
         of_token = self.kv_bytes_per_token
         if layers is not None:
-            seen = model.count(layers).full if model.full_layers else len(layers)
-            of_token = ceil_div(of_token * seen, model.full_layers or model.layers)
+            of_token = self._token_bytes(model, layers)
         return left // max(1, of_token) // BLOCK_TOKENS * BLOCK_TOKENS
 
     def _joules(self, plan: DiePlan) -> float | None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from workloads.models import Model
 from workloads.models.operators import (
@@ -24,7 +24,7 @@ from workloads.models.operators import (
     routed,
 )
 from workloads.serving.price.cost import Batch
-from workloads.serving.price.experts import distinct_experts
+from workloads.serving.price.experts import chosen, distinct_experts
 
 # Rounded to the nearest, too many as often as too few: tokens, and contexts of decoding requests,
 # are 1.6 % off at most, tokens and contexts of prompt chunks 3.2 % where attention sees them.
@@ -147,8 +147,52 @@ class StageHandOver:
 
 #: Tuples that no others are equal to: they differ in length.
 Part = Layer | Prompt | Decode | Head
-#: With those of a die of a wafer, and of a pipeline.
-AnyPart = Part | Before | Routed | After | Draft | StageHandOver
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A part whose weights lie in the tiles.
+
+    Attributes:
+        part: All but attention of a dense layer, what comes before or after the experts of another
+            one, experts, or the output head.
+        fetched: Whether they are an expert that was loaded while tokens came to the gate.
+    """
+
+    part: Layer | Head | Before | Routed | After
+    fetched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unneeded:
+    """An expert that was loaded in the same way, and gets no tokens."""
+
+
+#: With those of a die of a wafer, of a pipeline, and with what tiles keep.
+AnyPart = Part | Before | Routed | After | Draft | StageHandOver | Kept | Unneeded
+
+
+class Keeping(NamedTuple):
+    """What tiles keep of a model's weights.
+
+    Attributes:
+        layers: Layers, from the first on, without their routed experts.
+        head: Whether the output head.
+        experts: Experts of each layer that has any.
+        hottest: Whether they are those that most tokens go to.
+        fetched: Which other expert of a layer is loaded ahead: ``none``, ``hottest`` or ``random``.
+        fetched_from: Tokens of the smallest batch for which it is.
+    """
+
+    layers: int = 0
+    head: bool = False
+    experts: int = 0
+    hottest: bool = False
+    fetched: str = "none"
+    fetched_from: int = 0
+
+
+_NOTHING = Keeping()
 _Seen = TypeVar("_Seen", Prompt, Decode)
 
 
@@ -199,18 +243,21 @@ Stage = Passed | Attended | Decoded | Head
 class Iterations:
     """The stages of a model's iterations, and the parts of each."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, keeping: Keeping = _NOTHING) -> None:
+        self._model, self._keeping = model, keeping
         self._everywhere = range(model.layers)
 
     def operators(self, batch: Batch) -> list[tuple[Operator, int]]:
         """Operators of an iteration, in the order in which a layer first meets them."""
         found: Counter[Operator] = Counter()
-        for stage in self.stages(batch):
-            for part, count in self.parts(stage):
-                for operator in part_operators(self._model, part):
-                    found[operator] += count
+        for part, count in self.counted(batch):
+            for operator in part_operators(self._model, part):
+                found[operator] += count
         return list(found.items())
+
+    def counted(self, batch: Batch) -> list[tuple[AnyPart, int]]:
+        """Parts of an iteration, in the order of its stages, and how often each runs."""
+        return [each for stage in self.stages(batch) for each in self.parts(stage)]
 
     def stages(self, batch: Batch) -> list[Stage]:
         """Stages of an iteration.
@@ -245,17 +292,57 @@ class Iterations:
         tokens = rounded(all_of_it.sequences * all_of_it.width)
         return [Passed(tokens, self._everywhere), Decoded(*all_of_it), Head(tokens)]
 
-    def parts(self, stage: Stage) -> list[tuple[Part, int]]:
+    def parts(self, stage: Stage) -> list[tuple[AnyPart, int]]:
         """Parts of a stage, and how often each runs."""
         if isinstance(stage, Passed):
-            dense, experts, *_ = self._model.count(stage.layers)
-            kinds = ((Layer(stage.tokens, False), dense), (Layer(stage.tokens, True), experts))
-            return [(part, count) for part, count in kinds if count]
+            return [*self._passed(stage)]
         if isinstance(stage, Attended):
             return [*self.seen(Prompt(stage.new, stage.context, None), stage.layers)]
         if isinstance(stage, Decoded):
-            return self._decoded(stage)
-        return [(stage, 1)]
+            return [*self._decoded(stage)]
+        return [(Kept(stage) if self._keeping.head else stage, 1)]
+
+    def _passed(self, stage: Passed) -> Iterator[tuple[AnyPart, int]]:
+        """All but attention, of layers that are kept and of others."""
+        tokens, model, kept = stage.tokens, self._model, self._keeping
+        first, last = stage.layers.start, stage.layers.stop
+        border = min(max(first, kept.layers), last)
+        dense, experts, *_ = model.count(range(first, border))
+        if dense:
+            yield Kept(Layer(tokens, False)), dense
+        if experts:
+            yield Kept(Before(tokens)), experts
+            yield from self._experts(tokens, experts)
+            yield Kept(After(tokens)), experts
+        dense, experts, *_ = model.count(range(border, last))
+        if dense:
+            yield Layer(tokens, False), dense
+        if experts:
+            yield Layer(tokens, True), experts
+
+    def _experts(self, tokens: int, layers: int) -> Iterator[tuple[AnyPart, int]]:
+        """Experts of some layers that get any tokens, equal shares: kept, loaded ahead, others."""
+        model, kept = self._model, self._keeping
+        assert model.experts is not None
+        experts, copies = model.experts, tokens * model.experts.active
+        wanted = needed(model, tokens)
+        chances = chosen(experts.count, experts.active, tokens, kept.experts, hottest=kept.hottest)
+        here = min(wanted, round(chances.kept))
+        each, there = copies / wanted, wanted - here
+        if here:
+            yield Kept(Routed(here, rounded(round(each * here)))), layers
+        hits = 0
+        ahead = kept.fetched != "none" and kept.experts < experts.count
+        if ahead and tokens >= kept.fetched_from:
+            chance = chances.hottest_other if kept.fetched == "hottest" else chances.any_other
+            hits = round(layers * chance) if there else 0
+            if hits:
+                yield Kept(Routed(1, rounded(round(each))), fetched=True), hits
+            if layers > hits:
+                yield Unneeded(), layers - hits
+        for fewer, count in ((1, hits), (0, layers - hits)):
+            if count and there > fewer:
+                yield Routed(there - fewer, rounded(round(each * (there - fewer)))), count
 
     def _decoded(self, stage: Decoded) -> list[tuple[Part, int]]:
         """Attention of decoding requests, of whose kinds each has its share of the layers kept."""
@@ -284,6 +371,10 @@ class Iterations:
 
 def part_operators(model: Model, part: AnyPart) -> Iterator[Operator]:
     """Operators of a part."""
+    if isinstance(part, Kept):
+        return part_operators(model, part.part)
+    if isinstance(part, Unneeded):
+        return iter(())
     if isinstance(part, Layer):
         experts = needed(model, part.tokens) if part.experts else None
         return projections(model, part.tokens, experts=experts)
@@ -317,6 +408,9 @@ def alike(part: AnyPart) -> Sequence[AnyPart]:
     A run that meets one soon meets others. Of attention of prompt chunks it meets one in four, and
     plans of several are no cheaper together: that is by itself.
     """
+    if isinstance(part, Kept):
+        like: Sequence[Any] = alike(part.part)
+        return [Kept(each, part.fetched) for each in like]
     if isinstance(part, Layer):
         return [part._replace(tokens=tokens) for tokens in _beside(part.tokens)]
     if isinstance(part, Head):

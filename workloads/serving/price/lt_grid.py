@@ -8,10 +8,11 @@ stay: kernels repeat their blocks there.
 
 from itertools import product
 from math import log
+from typing import Any
 
 import numpy as np
 
-from workloads.serving.price.iteration import Head, Layer, Part, Prompt, rounded
+from workloads.serving.price.iteration import Head, Kept, Layer, Part, Prompt, rounded
 
 #: Up to so many every count is in the grid.
 _FEW = 8
@@ -24,12 +25,20 @@ _MOST_TOKENS, _MOST_NEW, _MOST_CONTEXT, _MOST_COUNT = 4096, 2048, 8192, 256
 _CHECKS, _SEED = 16, 21
 _TOKENS, _NEW, _SEQUENCES, _CONTEXTS = (2, 6000), (2, 3000), (2, 128), (64, 12_000)
 
+#: What has points: dense layers and the head may be kept in the tiles.
+OnGrid = Part | Kept
 #: A size of the grid, and the weight of the ratio there.
 _Weighed = tuple[int, float]
 
 
-def around(part: Part) -> list[tuple[Part, float]]:
+def around(part: OnGrid) -> list[tuple[OnGrid, float]]:
     """Points of the grid around a part, and their weights, which sum up to 1."""
+    if isinstance(part, Kept):
+        return [(Kept(point), weight) for point, weight in _around(_of(part))]
+    return [*_around(part)]
+
+
+def _around(part: Part) -> list[tuple[Any, float]]:
     if isinstance(part, Layer):
         sizes = _between(min(part.tokens, _MOST_TOKENS))
         return [(part._replace(tokens=size), weight) for size, weight in sizes]
@@ -44,8 +53,14 @@ def around(part: Part) -> list[tuple[Part, float]]:
     return [(part._replace(sequences=n, context=c), one * two) for (n, one), (c, two) in pairs]
 
 
-def checks(part: Part) -> list[Part]:
+def checks(part: OnGrid) -> list[OnGrid]:
     """Parts of the same kind, the same for all of it, on which interpolation is checked."""
+    if isinstance(part, Kept):
+        return [Kept(each) for each in _checks(_of(part))]
+    return [*_checks(part)]
+
+
+def _checks(part: Part) -> list[Any]:
     stream = np.random.default_rng(_SEED)
 
     def drawn(least: int, most: int) -> list[int]:
@@ -64,8 +79,11 @@ def checks(part: Part) -> list[Part]:
     return [part._replace(sequences=count, context=context) for count, context in pairs]
 
 
-def kind(part: Part) -> Part:
+def kind(part: OnGrid) -> OnGrid:
     """What parts have in common that differ in sizes of the grid alone."""
+    if isinstance(part, Kept):
+        of: Any = kind(_of(part))
+        return Kept(of)
     if isinstance(part, Layer):
         return part._replace(tokens=1)
     if isinstance(part, Head):
@@ -73,6 +91,12 @@ def kind(part: Part) -> Part:
     if isinstance(part, Prompt):
         return part._replace(new=1, context=0)
     return part._replace(sequences=1, context=1)
+
+
+def _of(part: Kept) -> Layer | Head:
+    """A layer or the head that is kept."""
+    assert isinstance(part.part, Layer | Head)  # prices of level lt are of dense models there
+    return part.part
 
 
 def _between(count: int) -> list[_Weighed]:

@@ -20,6 +20,7 @@ _SOURCES = (
     "workloads/kernels",
     "workloads/machine",
     "workloads/serving/price/mapping.py",
+    "workloads/serving/price/residency.py",
     "workloads/serving/price/lt_runs.py",
 )
 
@@ -58,7 +59,7 @@ class LtRuns:
         choices: Choices,
         planned: Callable[[], Sequence[tuple[Place, Mapped]]],
         *,
-        kept: bool,
+        kept: bool | str,
     ) -> Ran:
         """Cycles of operators.
 
@@ -68,7 +69,7 @@ class LtRuns:
             operators: The operators.
             choices: Variants of kernels.
             planned: Plans them, each on its place.
-            kept: Whether keys and values lie in the tiles.
+            kept: Whether keys and values lie in the tiles; of weights that do, where.
         """
         content = {"place": repr(place), "operators": list(map(repr, operators)), "kept": kept}
         content |= {"choices": repr(choices)}

@@ -4,6 +4,7 @@ Kernels run one after another, each over the whole place, with operands and resu
 memory (FlatAttention paper, section III-E).
 """
 
+from collections.abc import Mapping as Mapping_
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
@@ -15,10 +16,12 @@ from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices, Plan, Sizes
 from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
+from workloads.serving.price.residency import Held, Matrix
 
 
 class Mapped(NamedTuple):
@@ -44,6 +47,8 @@ class Mapped(NamedTuple):
             return Choices(latent=shape.latent or None, causal=shape.causal or None)
         if isinstance(self.plan, GemmPlan):
             return Choices(skewed=self.plan.skewed or None)
+        if isinstance(self.plan, StreamPlan):
+            return Choices(resident=self.plan.resident or None)
         return KERNELS_OWN
 
 
@@ -54,6 +59,7 @@ class Mapping:
         place: Where they run, with its share of off-chip memory.
         choices: Variants of kernels: each gets those that it has.
         kept: Whether keys and values of decoding requests lie in the tiles that use them.
+        held: Where weights lie in the tiles; None: they are in off-chip memory.
 
     Raises:
         InputError: for a choice that the place does not have.
@@ -65,13 +71,14 @@ class Mapping:
         choices: Choices = KERNELS_OWN,
         *,
         kept: bool = False,
+        held: Mapping_[Matrix, Held] | None = None,
     ) -> None:
         place.method(choices.collective)
         if choices.group is not None:
             check_group(choices.group, place)
         self.place = place
         self.choices = choices
-        self._kept = kept
+        self._kept, self.held = kept, held
 
     def of(self, operator: Operator) -> Mapped:
         """The fastest plan of an operator.
@@ -98,13 +105,19 @@ class Mapping:
 
     def _products(self, products: Sequence[Product]) -> list[Mapped]:
         place, first = self.place, products[0]
-        bits = 8 * first.weight_bytes
+        bits, cut = 8 * first.weight_bytes, None
+        if self.held is not None:
+            cut, own = self.held[Matrix.of(first)]
+            groups = max(each.groups for each in products)
+            place = replace(place, tile_bytes=place.tile_bytes + groups * own)
         found = plan_streams(
             [(each.rows, each.groups) for each in products],
             (first.columns, first.depth),
             place,
             place.method(self.choices.collective),
             None if bits == place.element_bits else bits,
+            resident=cut is not None,
+            cut=cut,
         )
         if first.groups == 1:
             return [Mapped("stream-gemm", each.plan.shape, *each) for each in found]

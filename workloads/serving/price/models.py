@@ -4,6 +4,7 @@ from functools import cache
 
 from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
+from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.die_groups import rows_of_dies
@@ -68,6 +69,7 @@ def serving_model(
     units: int | Lot | None = None,
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
+    kv_wanted_tokens: int = 0,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
     prompts_only: bool = False,
@@ -82,6 +84,8 @@ def serving_model(
         expert_parallel: groups of GPUs that experts are dealt out to; 1: every GPU has a part of
             each expert. Tile chips run every expert on all tiles.
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
+        kv_wanted_tokens: tokens that running requests have at most, of which tiles that keep what
+            there is room for keep as many.
         network: what stands in for the network of a chip of tiles; None, and of GPUs: nothing.
         choices: variants of kernels on tiles.
         prompts_only: whether it never decodes, as a pool for prompts.
@@ -127,8 +131,15 @@ def serving_model(
         return WaferPrice(
             shape, chip, lot=lot, network=network, prompts_only=prompts_only, choices=choices
         )
-    sram = kv_sram_tokens or 0
-    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network, choices=choices)
+    return TilePrice(
+        shape,
+        chip,
+        lot=lot,
+        kv_sram_tokens=kv_sram_tokens,
+        kv_wanted_tokens=kv_wanted_tokens,
+        network=network,
+        choices=choices,
+    )
 
 
 def replicated_model(
@@ -138,6 +149,7 @@ def replicated_model(
     *,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
+    kv_wanted_tokens: int = 0,
 ) -> GroupsPrice:
     """A model on one of as many pipelines of tensor-parallel groups as a chip of tiles has.
 
@@ -147,6 +159,7 @@ def replicated_model(
         parallel: how the model is dealt out.
         network: what stands in for the chip's network; None: nothing.
         choices: variants of kernels.
+        kv_wanted_tokens: tokens that running requests have at most; a pipeline has its share.
 
     Raises:
         InputError: for another kind of chip, and as `GroupsPrice`.
@@ -158,7 +171,14 @@ def replicated_model(
             f"{parallel.of}tp: found with '{chip.name}'; allowed: with one die of tiles"
         )
     groups = groups_on(chip, parallel)
-    return GroupsPrice(shape, groups, parallel, network=network, choices=choices)
+    return GroupsPrice(
+        shape,
+        groups,
+        parallel,
+        network=network,
+        choices=choices,
+        kv_wanted_tokens=ceil_div(kv_wanted_tokens, len(groups.pipelines[0])),
+    )
 
 
 def missing_parts(chip: Chip) -> list[str]:

@@ -12,24 +12,28 @@ from typing import NamedTuple
 
 from tlm.chips import Chip
 from tlm.level_errors import EXACT, Between, LevelStep, Steps, between, chip_steps
-from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.models.operators import Attention
+from workloads.serving.price.energy import TileTraffic, kernel_energy_j
 from workloads.serving.price.iteration import (
     AnyPart,
     Decode,
+    Head,
+    Kept,
     Layer,
-    Part,
     Routed,
+    Unneeded,
     alike,
     needed,
     part_operators,
 )
-from workloads.serving.price.lt_grid import around, checks, kind
+from workloads.serving.price.lt_grid import OnGrid, around, checks, kind
 from workloads.serving.price.lt_runs import LtRuns, Ran
 from workloads.serving.price.mapping import Mapped, Mapping
 from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.serving.price.residency import Residency
 
 
 class Price(NamedTuple):
@@ -44,6 +48,33 @@ class Price(NamedTuple):
 Planned = tuple[Mapping, Mapped]
 
 
+class Residents(NamedTuple):
+    """Mappings of products whose weights lie in the tiles.
+
+    Attributes:
+        beside: With activations in the tiles, too.
+        apart: With activations in off-chip memory.
+        tokens: Up to so many have activations in the tiles.
+    """
+
+    beside: Mapping
+    apart: Mapping
+    tokens: int
+
+    @classmethod
+    def of(cls, place: Place, choices: Choices, residency: Residency) -> "Residents":
+        """Mappings of what the tiles of a place keep."""
+        beside, apart = (
+            Mapping(each, choices, held=residency.held)
+            for each in (replace(place, offchip=None), place)
+        )
+        return cls(beside, apart, residency.activation_tokens)
+
+    def __repr__(self) -> str:
+        """What decides the plans of what is kept."""
+        return f"{self.beside.held!r}, {self.tokens} tokens"
+
+
 class PartPrices:
     """Prices parts of a model's iterations, each once.
 
@@ -54,6 +85,7 @@ class PartPrices:
         compared_as: The shipped chip whose comparisons hold; None: those of all.
         network_pct: Error of the calibration of a network that stands in for the chip's.
         lt: Runs kernels at level `lt`; None: prices are those of level `perf`.
+        residents: Mappings of what is kept in the tiles, if anything is.
     """
 
     def __init__(
@@ -64,9 +96,11 @@ class PartPrices:
         compared_as: str | None,
         network_pct: float = 0.0,
         lt: LtRuns | None = None,
+        residents: Residents | None = None,
     ) -> None:
         self._model, self._chip = model, chip
         self._mapping, self._kept = mappings
+        self._residents = residents
         self._compared_as, self._network_pct = compared_as, network_pct
         self._lt = lt
         self._prices: dict[AnyPart, Price] = {}
@@ -80,7 +114,7 @@ class PartPrices:
         """The same at level `lt`."""
         mappings = self._mapping, self._kept
         of = self._model, self._chip, mappings, self._compared_as, self._network_pct
-        return PartPrices(*of, lt)
+        return PartPrices(*of, lt, self._residents)
 
     @property
     def not_compared(self) -> list[str]:
@@ -121,8 +155,11 @@ class PartPrices:
         for mapping, mapped in self.plans(part):
             macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
             joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
-        cycles = sum(self._cycles(part))
-        self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
+        cycles, read = sum(self._cycles(part)), self._expert_bytes(part)
+        if isinstance(part, Kept | Unneeded) and self._chip.energy is not None:
+            loaded = TileTraffic(0.0, 0.0, read, 0.0, 0.0)  # by no kernel
+            joules += kernel_energy_j(self._chip.energy, loaded)
+        self._prices[part] = Price(cycles, joules, read)
         return self._prices[part]
 
     def _cycles(self, part: AnyPart) -> list[float]:
@@ -153,13 +190,13 @@ class PartPrices:
 
     def _interpolated(self, part: AnyPart) -> list[float]:
         """Ratio of `lt` to `perf` of a part's operators."""
-        assert isinstance(part, Part)  # as dies of a wafer have no prices of level lt
+        assert isinstance(part, OnGrid)  # as dies of a wafer have no prices of level lt
         points = [(self._at(point), weight) for point, weight in around(part)]
         columns = zip(*(ratios for ratios, _ in points), strict=True)
         weights = [weight for _, weight in points]
         return [sum(map(float.__mul__, ratios, weights)) for ratios in columns]
 
-    def _at(self, point: Part) -> tuple[float, ...]:
+    def _at(self, point: OnGrid) -> tuple[float, ...]:
         """The same at a point of the grid, as measured."""
         if point not in self._ratios:
             ran = self._ran(point)
@@ -170,7 +207,7 @@ class PartPrices:
 
     def _error(self, part: AnyPart) -> float:
         """The largest error of interpolation in the checks of a part's kind, as a part of 1."""
-        assert isinstance(part, Part)
+        assert isinstance(part, OnGrid)
         of = kind(part)
         if of not in self._errors:
             errors = []
@@ -189,7 +226,7 @@ class PartPrices:
             return [(mapping.place, mapped) for mapping, mapped in self._planned([part])[0]]
 
         operators = list(part_operators(self._model, part))
-        kept = _is_kept(part)
+        kept = repr(self._residents) if isinstance(part, Kept) else _is_kept(part)
         return self._lt.ran(
             str(part), self._mapping.place, operators, self._mapping.choices, planned, kept=kept
         )
@@ -199,16 +236,35 @@ class PartPrices:
         self._plans |= zip(parts, self._planned(parts), strict=True)
 
     def _planned(self, parts: Sequence[AnyPart]) -> list[list[Planned]]:
+        if not isinstance(parts[0], Kept):
+            return self._planned_by(parts, self._mapping)
+        residents = self._residents
+        assert residents is not None  # or nothing were kept
+        # Weights are in off-chip memory, too: many tokens may be no slower with them from there.
+        tried = [self._planned_by(parts, mapping) for mapping in (residents.apart, self._mapping)]
+        few = [number for number, each in enumerate(parts) if _tokens(each) <= residents.tokens]
+        beside = self._planned_by([parts[number] for number in few], residents.beside)
+        found = [min(each, key=_cycles_of) for each in zip(*tried, strict=True)]
+        for number, plans in zip(few, beside, strict=True):
+            found[number] = min(plans, found[number], key=_cycles_of)
+        return found
+
+    def _planned_by(self, parts: Sequence[AnyPart], own: Mapping) -> list[list[Planned]]:
+        """Plans of parts by a mapping, but for attention on what is kept in the tiles."""
         found: list[list[Planned]] = [[] for _ in parts]
         for operators in zip(*(part_operators(self._model, each) for each in parts), strict=True):
             kept = _is_kept(parts[0]) and isinstance(operators[0], Attention)
-            mapping = self._kept if kept else self._mapping
+            mapping = self._kept if kept else own
             for plans, mapped in zip(found, mapping.of_all(operators), strict=True):
                 plans.append((mapping, mapped))
         return found
 
     def _expert_bytes(self, part: AnyPart) -> float:
         """Bytes of experts' weights that a part reads."""
+        if isinstance(part, Unneeded) or (isinstance(part, Kept) and part.fetched):
+            return float(self._model.expert_bytes)
+        if isinstance(part, Kept):
+            return 0.0
         if isinstance(part, Routed):
             return part.needed * self._model.expert_bytes
         if not isinstance(part, Layer) or not part.experts:
@@ -218,7 +274,8 @@ class PartPrices:
 
 def _variant(mapping: Mapping, mapped: Mapped) -> str:
     """What comparisons of levels know a kernel's choices by."""
-    choices = replace(mapping.choices, causal=mapped.choices.causal)
+    known = mapped.choices
+    choices = replace(mapping.choices, causal=known.causal, resident=known.resident)
     return KERNELS[mapped.kernel].variant(choices, mapping.place)
 
 
@@ -246,6 +303,17 @@ def between_at(
 def _is_kept(part: AnyPart) -> bool:
     """Whether keys and values are in the tiles' SRAM."""
     return isinstance(part, Decode) and part.in_sram
+
+
+def _tokens(part: AnyPart) -> int:
+    """Tokens, or those that experts get, of a part whose weights are kept."""
+    assert isinstance(part, Kept)
+    of = part.part
+    return of.rows if isinstance(of, Head) else of.copies if isinstance(of, Routed) else of.tokens
+
+
+def _cycles_of(plans: Sequence[Planned]) -> int:
+    return sum(mapped.cycles for _, mapped in plans)
 
 
 def _scaled(cycles: Sequence[int], ratios: Sequence[float]) -> list[float]:

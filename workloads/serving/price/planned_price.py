@@ -11,7 +11,13 @@ import numpy as np
 from tlm.chips import Chip
 from tlm.errors import InputError
 from workloads.models import Model, SlidingWindow
-from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost
+from workloads.serving.price.cost import (
+    Batch,
+    DecodeCosts,
+    Int64s,
+    IterationCost,
+    layers_in_sram,
+)
 from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.iteration import rounded
 from workloads.serving.price.lt_runs import LtRuns
@@ -62,7 +68,7 @@ class PlannedPrice:
         self._model, self._chip = model, chip
         self._planner, self._prices = planner, prices
         self._end: End | None = None
-        self._decoded: dict[tuple[int, int, int], tuple[DiePlan, float]] = {}
+        self._decoded: dict[tuple[int, int, int, int], tuple[DiePlan, float]] = {}
 
     def at_end(self, end: End) -> Self:
         """The same, with times as low or as high as the errors of the prices let them be."""
@@ -126,10 +132,12 @@ class PlannedPrice:
         spilled_tokens: int | None = None,
     ) -> DecodeCosts:
         """Prices of iterations that only decode."""
-        keys = [rounded(each + width) for each in (-(-context_tokens // sequences)).tolist()]
+        seen_by_each = (-(-context_tokens // sequences)).tolist()
+        kept = layers_in_sram(self.layers, context_tokens, spilled_tokens)
+        keys = zip((rounded(each + width) for each in seen_by_each), kept, strict=True)
         made_of, seconds = [], []
-        for seen, alike in groupby(keys):
-            plan, of_one = self._decoding(sequences, seen - width, width)
+        for (seen, in_sram), alike in groupby(keys):
+            plan, of_one = self._decoding(sequences, seen - width, width, in_sram)
             times = len(list(alike))
             made_of.append(((plan,), times))
             seconds.append(np.full(times, of_one))
@@ -141,11 +149,18 @@ class PlannedPrice:
         told = made_of if self._end is None else ()
         return DecodeCosts(np.concatenate(seconds), energy, self._expert_bytes(plan), told)
 
-    def _decoding(self, sequences: int, context: int, width: int) -> tuple[DiePlan, float]:
-        """Plan and seconds of an iteration that only decodes, once for each of these."""
-        key = sequences, context, width
+    def _decoding(
+        self, sequences: int, context: int, width: int, kept: int
+    ) -> tuple[DiePlan, float]:
+        """Plan and seconds of an iteration that only decodes, once for each of these.
+
+        Of the layers so many find the tokens of the cache in SRAM.
+        """
+        key = sequences, context, width, kept
         if key not in self._decoded:
-            batch = Batch((), sequences, sequences * context, sequences * width, decode_width=width)
+            cached = sequences * context
+            in_sram = round(cached * kept / self.layers)
+            batch = Batch((), sequences, cached, sequences * width, None, width, in_sram)
             plan = self._planner.planned(batch)
             self._decoded[key] = plan, plan.cycles(self._cycles) / self._chip.clock_hz
         return self._decoded[key]

@@ -35,13 +35,16 @@ from workloads.serving.price.cost import (
     Int64s,
     IterationCost,
     Work,
+    layers_in_sram,
     macs_of,
 )
 from workloads.serving.price.iteration import (
+    AnyPart,
     Decode,
     DecodingOnly,
     Head,
     Iterations,
+    Keeping,
     Layer,
     Part,
     Prompt,
@@ -51,7 +54,8 @@ from workloads.serving.price.iteration import (
 )
 from workloads.serving.price.lt_runs import LtRuns
 from workloads.serving.price.mapping import Mapping as Mapper
-from workloads.serving.price.part_price import PartPrices, Price
+from workloads.serving.price.part_price import PartPrices, Price, Residents
+from workloads.serving.price.residency import Residency, residency_of
 
 #: Work that every service meets, by which it is found whether kernels have room for their buffers.
 _LEAST = (Layer(1, False), Prompt(1024, 0, None), Decode(1, 1, 1024, None), Head(1))
@@ -71,6 +75,10 @@ class TilePrice:
     What ``kv_sram_tokens`` take is set aside in every tile's SRAM, an equal share of each token's
     keys and values; kernels have the rest for their buffers.
 
+    Of a chip whose profile has ``[residency]`` the tiles keep weights as well
+    (`workloads.serving.price.residency`); keys and values then have, without ``kv_sram_tokens``, as
+    much room as ``kv_wanted_tokens`` need.
+
     Raises:
         InputError: if the chip lacks a part, its memory cannot hold the weights, or what is left of
             the SRAM holds no buffers.
@@ -82,7 +90,8 @@ class TilePrice:
         chip: Chip,
         *,
         lot: Lot | None = None,
-        kv_sram_tokens: int = 0,
+        kv_sram_tokens: int | None = None,
+        kv_wanted_tokens: int = 0,
         network: Network | None = None,
         choices: Choices = KERNELS_OWN,
     ) -> None:
@@ -92,16 +101,27 @@ class TilePrice:
         self._end: End | None = None
         self._choices = choices
         self._model, self._chip = model, chip.for_dtype(dtype)
-        self._parts = Iterations(model)
         tiles, channels = lot or whole(chip)
         self._share = Fraction(tiles.rows * tiles.cols, chip.grid.rows * chip.grid.cols)
         bits = DTYPE_BITS[dtype]
         timing, combines, network_pct = network or chip_network(chip)
         place = chip_place(self._chip, tiles, timing, *bits, memory=True, share=channels)
-        self._place = self._keeping(replace(place, in_network=combines), kv_sram_tokens)
+        place, residents = replace(place, in_network=combines), None
+        self._residency: Residency | None = None
+        if self._chip.residency is None:
+            self._place = self._keeping(place, kv_sram_tokens or 0)
+        else:
+            self._residency = residency_of(
+                model, self._chip, place, kv_sram_tokens, kv_wanted_tokens
+            )
+            self._place = self._beside(place, self._residency)
+            residents = Residents.of(self._place, choices, self._residency)
+        self._parts = Iterations(model, self._keeps)
         in_sram = Mapper(replace(self._place, offchip=None), choices, kept=True)
         mappings = Mapper(self._place, choices), in_sram
-        self._prices = PartPrices(model, self._chip, mappings, compared_as, network_pct)
+        self._prices = PartPrices(
+            model, self._chip, mappings, compared_as, network_pct, residents=residents
+        )
         self._stages: dict[Stage, Price] = {}
         self._decoded: dict[DecodingOnly, Price] = {}
         self._at_ends: dict[End, dict[Stage, Price]] = {"low": {}, "high": {}}
@@ -119,7 +139,16 @@ class TilePrice:
         return other
 
     def at_lt(self, runs: LtRuns) -> Self:
-        """The same with prices of level `lt`."""
+        """The same with prices of level `lt`.
+
+        Raises:
+            InputError: for layers with experts that tiles keep.
+        """
+        if self._model.experts is not None and self._keeps.layers:
+            raise InputError(
+                f"--level: found lt with '{self._model.name}', layers of which the tiles of "
+                f"'{self._chip.name}' keep; allowed: perf, or models without experts"
+            )
         other = copy(self)
         other._prices = self._prices.at_lt(runs)
         other._stages, other._decoded, other._at_ends = {}, {}, {"low": {}, "high": {}}
@@ -130,9 +159,9 @@ class TilePrice:
         """Kernels that were priced, of whose closed forms no error is known."""
         return self._prices.not_compared
 
-    def parts(self, made_of: Mapping[Stage, int]) -> dict[Part, int]:
+    def parts(self, made_of: Mapping[Stage, int]) -> dict[AnyPart, int]:
         """Parts of iterations, and how often each ran, from what they were made of."""
-        found: Counter[Part] = Counter()
+        found: Counter[AnyPart] = Counter()
         for stage, times in made_of.items():
             for part, count in self._parts.parts(stage):
                 found[part] += times * count
@@ -142,6 +171,16 @@ class TilePrice:
     def prices(self) -> PartPrices:
         """Prices of the parts of its iterations."""
         return self._prices
+
+    @property
+    def iterations(self) -> Iterations:
+        """The stages of its iterations, and the parts of these."""
+        return self._parts
+
+    @property
+    def residency(self) -> Residency | None:
+        """What the tiles keep; None of a chip whose profile does not ask for it."""
+        return self._residency
 
     @property
     def place(self) -> Place:
@@ -214,11 +253,7 @@ class TilePrice:
             made_of = [(self._parts.decoding(key), there)]
             return DecodeCosts(seconds, energy, price.expert_bytes, made_of)
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
-        kept = [0] * len(contexts)
-        if spilled_tokens is not None:
-            in_sram = np.maximum(0, context_tokens - spilled_tokens)
-            share = in_sram / np.maximum(1, context_tokens)
-            kept = np.rint(self.layers * share).astype(np.int64).tolist()
+        kept = layers_in_sram(self.layers, context_tokens, spilled_tokens)
         keys, times = [], []
         for pair, alike in groupby(zip(contexts, kept, strict=True)):
             keys.append(DecodingOnly(sequences, width, *pair))
@@ -283,6 +318,16 @@ class TilePrice:
                 f"bytes; allowed: less than the memory's {there}"
             )
         return int((there - model.weight_bytes) * (1 if memory.per_tile else share))
+
+    @property
+    def _keeps(self) -> Keeping:
+        """What tiles keep of the weights."""
+        return Keeping() if self._residency is None else self._residency.keeping
+
+    def _beside(self, place: Place, residency: Residency) -> Place:
+        """The place with what the tiles keep set aside."""
+        levels = KvLevels(residency.kv_tokens * self.kv_bytes_per_token, self._left_by_weights())
+        return replace(place, kv=levels, tile_bytes=residency.buffers)
 
     def _keeping(self, place: Place, kv_sram_tokens: int) -> Place:
         """The place with room for keys and values in its memory, and for some in its tiles."""

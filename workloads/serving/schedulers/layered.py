@@ -46,7 +46,7 @@ class Layered:
     def plan(self, queue: Queue) -> Plan:
         """The wavefront in its next group of layers."""
         if self._next_group == self._groups:
-            self._chunks = fill(queue, self._wavefront_tokens)
+            self._chunks = fill(queue, self._wavefront_tokens, queue.ranks)
             self._groups = self._groups_of(queue)
             self._next_group = 0
         if not self._chunks:

@@ -24,6 +24,8 @@ class PdFusion:
         chunk_tokens: Tokens of a chunk; the last of a prompt is shorter and costs as much.
         budget_units: Budget of an iteration.
         chunk_units: Price of a chunk.
+        micro_batches: That pass a pipeline in an iteration, each with that budget: a prompt gets no
+            more chunks than one of them has room for.
     """
 
     keeps_prompts = False
@@ -33,6 +35,7 @@ class PdFusion:
         chunk_tokens: int = DEFAULT_CHUNK_TOKENS,
         budget_units: int = DEFAULT_BUDGET_UNITS,
         chunk_units: int = DEFAULT_CHUNK_UNITS,
+        micro_batches: int = 1,
     ) -> None:
         if chunk_tokens < 1:
             raise InputError(f"token budget: found {chunk_tokens}; allowed: 1 or more")
@@ -43,12 +46,13 @@ class PdFusion:
         self._chunk_tokens = chunk_tokens
         self._budget_units = budget_units
         self._chunk_units = chunk_units
+        self._micro_batches = micro_batches
 
     def plan(self, queue: Queue) -> Plan:
         """Chunks for what the decoding requests leave of the budget."""
-        decoding = -(-queue.decoding // queue.ranks)
-        most = (self._budget_units - decoding) // self._chunk_units
-        chunks, loads = [], [0] * queue.ranks
+        lots = queue.ranks * self._micro_batches
+        most = (self._budget_units - -(-queue.decoding // lots)) // self._chunk_units
+        chunks, loads = [], [0] * lots
         started = iter(tuple(queue.prefilling))
         while loads[0] < most and (request := next(started, None) or queue.admit()) is not None:
             pieces = min(most - loads[0], -(-request.left_to_prefill // self._chunk_tokens))

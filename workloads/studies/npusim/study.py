@@ -8,13 +8,16 @@ from workloads.studies.campaign import Figures, Progress, run_tasks
 from workloads.studies.npusim.cases import PromptCase, prompt_figures
 from workloads.studies.npusim.figure_9 import figure_9, figure_9_cases, figure_9_targets
 from workloads.studies.npusim.figure_10 import figure_10, figure_10_cases, figure_10_targets
+from workloads.studies.npusim.figure_11 import figure_11, figure_11_cases, figure_11_targets
+from workloads.studies.npusim.figure_14 import figure_14, figure_14_cases, figure_14_targets
+from workloads.studies.npusim.served import ServedCase, served_figures
 from workloads.studies.npusim.tables import table_2, table_3
 from workloads.studies.rows import summarise
 
 
-def simulate(case: PromptCase, _: int) -> Figures:
+def simulate(case: PromptCase | ServedCase, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
-    return prompt_figures(case)
+    return served_figures(case) if isinstance(case, ServedCase) else prompt_figures(case)
 
 
 def run_study(
@@ -27,12 +30,17 @@ def run_study(
     """Run all cases and return rows, summary and targets.
 
     Args:
-        quick: Links of 8 GB/s alone.
+        quick: Prompts with links of 8 GB/s alone; of figure 11 what was plotted.
         workers: Processes.
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
     """
-    wanted = [*figure_9_cases(quick=quick), *figure_10_cases(quick=quick)]
+    wanted = [
+        *figure_9_cases(quick=quick),
+        *figure_10_cases(quick=quick),
+        *figure_11_cases(quick=quick),
+        *figure_14_cases(),
+    ]
     cases = {repr(case): case for case in wanted}
     seeds = dict.fromkeys(cases, [0])
     results = run_tasks(cases, seeds, simulate, workers=workers, store=store, progress=progress)
@@ -40,10 +48,17 @@ def run_study(
     rows = [
         *figure_9(found, quick=quick),
         *figure_10(found, quick=quick),
+        *figure_11(found, quick=quick),
+        *figure_14(found),
         *table_2(),
         *table_3(),
     ]
-    targets = [*figure_9_targets(rows, quick=quick), *figure_10_targets(rows, quick=quick)]
+    targets = [
+        *figure_9_targets(rows, quick=quick),
+        *figure_10_targets(rows, quick=quick),
+        *figure_11_targets(rows),
+        *figure_14_targets(rows),
+    ]
     judged = [each["held"] for each in rows if each["held"] is not None]
     kept = {"kept": sum(each["met"] for each in targets), "of": len(targets)}
     return {

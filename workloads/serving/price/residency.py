@@ -1,0 +1,399 @@
+"""What tiles keep of a model between kernels, in the order of NpuSim (section 4.2).
+
+Buffers of kernels and activations come first, then blocks of keys and values, then weights as far
+as they fit: layer by layer, each without its routed experts, the output head, then experts, as many
+of each layer. A layer, the head or an expert is kept as a whole; what is left over goes to buffers.
+Weights lie in the tiles by one cut of each product, whatever the number of tokens.
+
+Of the experts of a layer that are not kept, one may be loaded ahead, while tokens pass what comes
+before the gate. Where those weights are kept channels are idle meanwhile; batches whose products
+there do not last as long as the load go without (`Residency.fetched_from`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, NamedTuple
+
+from tlm.chips import Chip
+from tlm.compute.base import ceil_div
+from tlm.errors import InputError
+from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
+from workloads.kernels.gemm.stream_search import plan_streams, whole_weight_cuts
+from workloads.kernels.parts.found import Found
+from workloads.machine.kv_levels import BLOCK_TOKENS
+from workloads.machine.place import Place
+from workloads.models import Model
+from workloads.models.operators import (
+    Operator,
+    Product,
+    after_experts,
+    before_experts,
+    head,
+    projections,
+    routed,
+)
+from workloads.serving.price.iteration import Keeping
+
+#: Rows for which the cut of a product's weights is the fastest: decoding requests of a batch.
+_ROWS = 16
+_KIB = 1024
+#: Of a tile that has all of a matrix; what tiles of a group have their partition says.
+_ONE_TILE = GridCut(1, 1, 1, 1, 1, 1)
+
+
+class Matrix(NamedTuple):
+    """The weights of a product: what tells them from others of the same model.
+
+    Attributes:
+        columns: Columns.
+        depth: Rows.
+        weight_bytes: Of a weight.
+    """
+
+    columns: int
+    depth: int
+    weight_bytes: float
+
+    @classmethod
+    def of(cls, product: Product) -> "Matrix":
+        """Those of one of a product's groups."""
+        return cls(product.columns, product.depth, product.weight_bytes)
+
+
+class Held(NamedTuple):
+    """Weights in the tiles.
+
+    Attributes:
+        cut: Which part each tile has.
+        tile_bytes: Of the largest of these parts.
+    """
+
+    cut: GridCut
+    tile_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """What every tile of a place keeps. Bytes are of one tile.
+
+    Attributes:
+        first: The first of the layers that they may keep.
+        buffers: Bytes for blocks and messages, those that nothing else has among them.
+        activations: Bytes for activations.
+        kv: Bytes for keys and values.
+        kv_tokens: Tokens whose keys and values they are.
+        weights: Bytes of weights.
+        layers: Layers that are kept, from that one on, but for routed experts.
+        head: Whether the output head is.
+        experts: Experts of each layer that has any.
+        hottest: Whether they are those that most tokens go to.
+        fetched: Which other expert of a layer is loaded ahead: ``none``, ``hottest``, ``random``.
+        fetched_from: Tokens of the smallest batch for which it is.
+        activation_tokens: Tokens of which a layer's activations have room.
+        weight_share: Part of the model's weights.
+        held: Where weights of a product lie.
+    """
+
+    first: int
+    buffers: int
+    activations: int
+    kv: int
+    kv_tokens: int
+    weights: int
+    layers: int
+    head: bool
+    experts: int
+    hottest: bool
+    fetched: str
+    fetched_from: int
+    activation_tokens: int
+    weight_share: float
+    held: dict[Matrix, Held]
+
+    @property
+    def keeping(self) -> Keeping:
+        """What of the weights."""
+        ahead = self.fetched, self.fetched_from
+        return Keeping(self.first + self.layers, self.head, self.experts, self.hottest, *ahead)
+
+    def record(self) -> dict[str, Any]:
+        """As results have it."""
+        parts = {
+            "buffers": self.buffers,
+            "activations": self.activations,
+            "keys_and_values": self.kv,
+            "weights": self.weights,
+        }
+        return {
+            "tile_bytes": parts,
+            "kv_tokens": self.kv_tokens,
+            "layers": self.layers,
+            "head": self.head,
+            "experts_per_layer": self.experts,
+            "prefetch": self.fetched,
+            "prefetch_from_tokens": self.fetched_from,
+            "weight_share": self.weight_share,
+        }
+
+
+def residency_of(
+    model: Model, chip: Chip, place: Place, kv_tokens: int | None, wanted_kv_tokens: int = 0
+) -> Residency:
+    """What the tiles of a place keep of a model.
+
+    Args:
+        model: The model.
+        chip: The chip, whose profile says how much buffers and activations have.
+        place: Where it runs, without anything set aside.
+        kv_tokens: Tokens whose keys and values are asked to be kept; None: as many of those wanted
+            as there is room for, in whole blocks.
+        wanted_kv_tokens: Tokens that running requests have at most.
+
+    Raises:
+        InputError: if the tokens asked for do not fit.
+    """
+    tiles, room = place.rows * place.cols, _room(chip, place)
+    most = room * tiles // model.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
+    if kv_tokens is not None and not 0 <= kv_tokens <= most:
+        raise InputError(
+            f"--kv-sram-tokens: found {kv_tokens}; allowed for '{model.name}' on {tiles} tiles of "
+            f"'{chip.name}': 0 to {most}, beside residency.buffer_kib and activation_kib"
+        )
+    kept_tokens = min(most, wanted_kv_tokens) if kv_tokens is None else kv_tokens
+    kv = ceil_div(kept_tokens * model.kv_bytes_per_token, tiles) if kept_tokens else 0
+    held = dict(_held(model, place, room))
+    return _shared_out(model, chip, place, range(model.layers), held, (kept_tokens, kv))
+
+
+def stage_residencies(
+    model: Model,
+    chip: Chip,
+    tile: Place,
+    tensor: int,
+    stretches: Sequence[tuple[range, int]],
+    wanted_kv_tokens: int,
+    *,
+    weights: bool,
+) -> list[Residency]:
+    """What the tiles of each stage of a pipeline keep of its layers.
+
+    Tiles of a group have parts of a product's weights by K. Layers with experts are not kept.
+
+    Args:
+        model: The model.
+        chip: The chip.
+        tile: A tile, without anything set aside.
+        tensor: Tiles of a group.
+        stretches: Of each stage its layers, and bytes of a token's keys and values in its tiles.
+        wanted_kv_tokens: Tokens that running requests of the pipeline have at most.
+        weights: Whether weights are kept at all.
+    """
+    room = _room(chip, tile)
+    most = min((room * tensor // of_token for _, of_token in stretches), default=0)
+    tokens = min(most // BLOCK_TOKENS * BLOCK_TOKENS, wanted_kv_tokens)
+    held = {
+        matrix: Held(_ONE_TILE, _group_bytes(matrix, tensor))
+        for matrix in _matrices(model)
+        if weights
+    }
+    group = replace(tile, rows=1, cols=tensor)
+    return [
+        _shared_out(model, chip, group, layers, held, (tokens, ceil_div(tokens * of_token, tensor)))
+        for layers, of_token in stretches
+    ]
+
+
+def _room(chip: Chip, place: Place) -> int:
+    """Bytes of a tile beside buffers and activations."""
+    rules = chip.residency
+    assert rules is not None  # or nobody asks
+    return place.tile_bytes - int(_KIB * rules.buffer_kib) - int(_KIB * rules.activation_kib)
+
+
+def _shared_out(
+    model: Model,
+    chip: Chip,
+    place: Place,
+    stretch: range,
+    held: dict[Matrix, Held],
+    kept: tuple[int, int],
+) -> Residency:
+    """What tiles keep of some layers beside tokens, and the bytes of a tile that those take."""
+    rules, whole = chip.residency, len(stretch) == model.layers
+    assert rules is not None
+    tiles, (kept_tokens, kv) = place.rows * place.cols, kept
+    left = _room(chip, place) - kv
+    ahead = rules.prefetch != "none" and whole
+    fetched_from = _fetched_from(model, place, held, left) if ahead else 0
+    if fetched_from:
+        left -= _tile_bytes(held, list(routed(model, 1, 1))) or 0
+    weights = layers = 0
+    for number in stretch:
+        own = _tile_bytes(held, _layer(model, number))
+        routes = model.count(range(number, number + 1)).experts and not whole
+        if routes or own is None or own > left - weights:
+            break
+        weights, layers = weights + own, layers + 1
+    own = _tile_bytes(held, list(head(model, 1))) if stretch.stop == model.layers else None
+    has_head = layers == len(stretch) and own is not None and own <= left - weights
+    weights += own or 0 if has_head else 0
+    experts, of_experts = (0, 0)
+    if has_head and whole and rules.experts != "none":
+        experts, of_experts = _experts(model, held, left - weights)
+    weights += of_experts
+    activations = int(_KIB * rules.activation_kib)
+    return Residency(
+        first=stretch.start,
+        buffers=place.tile_bytes - activations - kv - weights,
+        activations=activations,
+        kv=kv,
+        kv_tokens=kept_tokens,
+        weights=weights,
+        layers=layers,
+        head=has_head,
+        experts=experts,
+        hottest=rules.experts == "hottest",
+        fetched=rules.prefetch if fetched_from else "none",
+        fetched_from=fetched_from,
+        activation_tokens=activations * tiles // _activation_bytes(model),
+        weight_share=_weight_share(model, stretch, layers, has_head, experts),
+        held=held,
+    )
+
+
+def _held(model: Model, place: Place, room: int) -> Iterator[tuple[Matrix, Held]]:
+    """Cuts of products whose weights may be kept, each the fastest for a batch that decodes."""
+    alone = replace(place, offchip=None)
+    for matrix in _matrices(model):
+        tried = []
+        for cut in whole_weight_cuts(place.rows, place.cols):
+            held = Held(cut, _part_bytes(matrix, cut))
+            if held.tile_bytes <= room:
+                (found,) = _kept_plans(alone, matrix, held, [(_ROWS, 1)])
+                tried.append((found.cycles, held))
+        if tried:
+            yield matrix, min(tried)[1]
+
+
+def _kept_plans(
+    place: Place, matrix: Matrix, held: Held, rows: Sequence[tuple[int, int]]
+) -> list[Found[StreamPlan]]:
+    """Plans of products with weights that lie in the tiles."""
+    bits = 8 * matrix.weight_bytes
+    weight_bits = None if bits == place.element_bits else bits
+    method = place.method(None)
+    return plan_streams(rows, matrix[:2], place, method, weight_bits, resident=True, cut=held.cut)
+
+
+def _matrices(model: Model) -> list[Matrix]:
+    """Those of all products whose weights may be kept."""
+    return list(dict.fromkeys(map(Matrix.of, _products_of(list(_kinds(model))))))
+
+
+def _group_bytes(matrix: Matrix, tensor: int) -> int:
+    """Bytes of a tile's part by K of a group of tiles, padding among them."""
+    elements = tensor * ceil_div(matrix.columns, tensor) * ceil_div(matrix.depth, tensor)
+    return ceil(elements * matrix.weight_bytes)
+
+
+def _part_bytes(matrix: Matrix, cut: GridCut) -> int:
+    """Bytes of a tile's part, padding among them."""
+    _, columns, depth = cut.parts
+    elements = ceil_div(matrix.columns, columns) * ceil_div(matrix.depth, depth)
+    return ceil(elements * matrix.weight_bytes)
+
+
+def _kinds(model: Model) -> Iterator[Operator]:
+    """Operators of all kinds of layers, and of the head."""
+    for number in (0, model.layers - 1):
+        yield from _layer(model, number)
+    if model.experts is not None:
+        yield from routed(model, 1, _ROWS)
+    yield from head(model, _ROWS)
+
+
+def _layer(model: Model, number: int) -> Sequence[Operator]:
+    """Operators of a layer but for attention and routed experts."""
+    if model.count(range(number, number + 1)).dense:
+        return list(projections(model, _ROWS, experts=None))
+    return [*before_experts(model, _ROWS), *after_experts(model, _ROWS)]
+
+
+def _tile_bytes(held: Mapping[Matrix, Held], operators: Sequence[Operator]) -> int | None:
+    """Bytes of a tile that the weights of operators take; None if some fit nowhere."""
+    total = 0
+    for each in _products_of(operators):
+        own = held.get(Matrix.of(each))
+        if own is None:
+            return None
+        total += each.groups * own.tile_bytes
+    return total
+
+
+def _experts(model: Model, held: Mapping[Matrix, Held], left: int) -> tuple[int, int]:
+    """Experts of each layer that fit, and the bytes of a tile that all of them take."""
+    if model.experts is None:
+        return 0, 0
+    own = _tile_bytes(held, list(routed(model, 1, 1)))
+    if own is None:
+        return 0, 0
+    own *= model.count(range(model.layers)).experts
+    count = min(model.experts.count, left // own)
+    return count, count * own
+
+
+def _fetched_from(model: Model, place: Place, held: Mapping[Matrix, Held], left: int) -> int:
+    """Tokens whose products before the experts last as long as loading one; 0 if none do."""
+    if model.experts is None or place.offchip is None:
+        return 0
+    own, edge = _tile_bytes(held, list(routed(model, 1, 1))), place.offchip
+    before = _products_of(list(before_experts(model, 1)))
+    if own is None or own > left or any(Matrix.of(each) not in held for each in before):
+        return 0
+    rate = edge.channels * edge.timing.bytes_per_cycle
+    loaded = edge.timing.latency_cycles + ceil(model.expert_bytes / rate)
+    alone, batches = replace(place, offchip=None), [1 << power for power in range(11)]
+    idle = dict.fromkeys(batches, 0)
+    for each in before:
+        matrix, rows = Matrix.of(each), [(tokens, 1) for tokens in batches]
+        plans = _kept_plans(alone, matrix, held[matrix], rows)
+        for tokens, found in zip(batches, plans, strict=True):
+            idle[tokens] += found.cycles
+    return next((tokens for tokens, cycles in idle.items() if cycles >= loaded), 0)
+
+
+def _activation_bytes(model: Model) -> int:
+    """Bytes of all that a layer has of a token at a time: rows in and out, heads, the inner layer.
+
+    Of a layer with experts the inner rows are those of all that a token goes to.
+    """
+    inner = model.ffn_hidden or 0
+    if model.experts is not None:
+        inner = max(inner, model.experts.active * model.experts.width)
+    heads = (model.query_heads + 2 * model.kv_heads) * model.head_dim
+    return 2 * (2 * model.hidden + heads + model.query_heads * model.head_dim + 3 * inner)
+
+
+def _weight_share(model: Model, stretch: range, layers: int, has_head: bool, experts: int) -> float:
+    """Part of the weights of some layers, and of the head behind the last one, that is kept."""
+    counted = kept = 0.0
+    for number in stretch:
+        own = sum(_bytes(each) for each in _products_of(_layer(model, number)))
+        counted, kept = counted + own, kept + own * (number < stretch.start + layers)
+        if model.experts is not None and model.count(range(number, number + 1)).experts:
+            expert = sum(_bytes(each) for each in _products_of(list(routed(model, 1, 1))))
+            counted += model.experts.count * expert
+            kept += experts * expert
+    if stretch.stop == model.layers:
+        own = sum(_bytes(each) for each in _products_of(list(head(model, 1))))
+        counted, kept = counted + own, kept + own * has_head
+    return kept / counted
+
+
+def _products_of(operators: Sequence[Operator]) -> list[Product]:
+    return [each for each in operators if isinstance(each, Product)]
+
+
+def _bytes(product: Product) -> float:
+    return product.groups * product.columns * product.depth * product.weight_bytes
