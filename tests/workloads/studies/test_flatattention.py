@@ -179,8 +179,8 @@ def test_a_service_is_that_of_the_command(scheduler: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(served, "SLO", Slo(0.2, 25.0))  # which some of them attain
     figures = served_figures(WaferServeCase(scheduler, "no-groups", 40.0))
     asked = ServeOptions(
-        model="deepseek-v3-671b", chip="flat32-wafer", scheduler=scheduler, expert_parallel=32,
-        draft_tokens=1, workload="sharegpt", rate_rps=40.0, requests=6, slo_ttft_s=0.2,
+        model="deepseek-v3-671b", chip="flat32-wafer", scheduler=scheduler, draft_tokens=1,
+        workload="sharegpt", rate_rps=40.0, requests=6, slo_ttft_s=0.2,
         slo_tbt_ms=25.0, group="1x1",
     )  # fmt: skip
     result = serve_result(asked)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from tlm.chips import Chip
-from tlm.chips.find import shipped_as
+from tlm.chips import Chip, chip_names, load_chip
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.die_groups import DieGroups, die_groups
@@ -158,7 +157,6 @@ class DiesPrice(PlannedPrice):
         mapping: How the model lies on it.
         network: What stands in for the network of its dies; None: nothing.
         choices: Variants of kernels.
-        part_of: The wafer of which this one is a part; None: it is whole.
 
     Raises:
         InputError: as `DiesOfModel`.
@@ -172,12 +170,11 @@ class DiesPrice(PlannedPrice):
         *,
         network: Network | None = None,
         choices: Choices = KERNELS_OWN,
-        part_of: Chip | None = None,
     ) -> None:
         self._dies = DiesOfModel(model, chip, mapping)
         self._model, self._chip = model, chip.for_dtype(self._dies.dtype)
         self._place = self._dies.place(network)
-        compared_as = None if network is not None else shipped_as(part_of or chip)
+        compared_as = None if network is not None else dies_shipped_as(chip)
         network_pct = 0.0 if network is None else network.error_pct
         mapper = Mapper(self._place, choices)
         parts = PartPrices(model, self._chip, (mapper, mapper), compared_as, network_pct)
@@ -236,6 +233,20 @@ class DiesPrice(PlannedPrice):
             if isinstance(part, Routed)
         )
         return of_die * self._dies.groups.dies
+
+
+def dies_shipped_as(chip: Chip) -> str | None:
+    """Name of the shipped wafer with the same dies, whatever lies between them; None without one.
+
+    Levels of kernels are compared on one die: how many there are, and their links, is in none.
+    """
+    wafers = (load_chip(name) for name in chip_names() if "RxC" not in name)
+    alike = (
+        each.name
+        for each in wafers
+        if each.dies and each.same_figures(chip.model_copy(update={"dies": each.dies}))
+    )
+    return next(alike, None)
 
 
 def _weights(linears: tuple[Linear, ...]) -> int:

@@ -115,7 +115,7 @@ def serving_model(
                 "keep keys and values in memory"
             )
         part = chip if units is None else rows_of_dies(chip, units)
-        return DiesPrice(shape, part, mapping, network=network, choices=choices, part_of=chip)
+        return DiesPrice(shape, part, mapping, network=network, choices=choices)
     if expert_parallel != 1:
         raise InputError(
             f"expert parallelism: found {expert_parallel}; allowed on '{chip.name}': 1, as all of "

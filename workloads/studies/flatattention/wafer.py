@@ -128,8 +128,7 @@ def _chip(link_gb_s: int) -> Chip:
 
 @cache
 def _priced(link_gb_s: int, mapping: DieMapping) -> DiesPrice:
-    # Links do not change kernels, whose comparisons are those of the shipped chip.
-    return DiesPrice(load_model(MODEL), _chip(link_gb_s), mapping, part_of=_chip(1000))
+    return DiesPrice(load_model(MODEL), _chip(link_gb_s), mapping)
 
 
 def _price(case: WaferCase) -> DiesPrice:
