@@ -28,10 +28,13 @@ class Chunked:
 
 def fill(queue: Queue, tokens: int) -> list[Chunk]:
     """Chunks of started and then of new prompts, ``tokens`` in all if there are as many."""
-    chunks = []
-    started = iter(tuple(queue.prefilling))
-    while tokens > 0 and (request := next(started, None) or queue.admit()) is not None:
-        chunk = Chunk(request, min(request.left_to_prefill, tokens))
-        chunks.append(chunk)
-        tokens -= chunk.tokens
+    chunks: list[Chunk] = []
+    for request in queue.prefilling:
+        if tokens <= 0:
+            return chunks
+        chunks.append(Chunk(request, min(request.left_to_prefill, tokens)))
+        tokens -= chunks[-1].tokens
+    while tokens > 0 and (admitted := queue.admit()) is not None:
+        chunks.append(Chunk(admitted, min(admitted.left_to_prefill, tokens)))
+        tokens -= chunks[-1].tokens
     return chunks
