@@ -58,8 +58,7 @@ class Fixed:
         spilled_tokens: int | None = None,
     ) -> DecodeCosts:
         """10 ms each."""
-        steps = len(context_tokens)
-        return DecodeCosts(np.full(steps, 0.01), None, 0.0)
+        return DecodeCosts([0.01], None, [len(context_tokens)], 0.0)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """It has no peak."""

@@ -74,8 +74,8 @@ class LoggedModel:
             for context in context_tokens.tolist()
         ]
         costs = [self.cost(batch) for batch in batches]
-        seconds, energy_j = (np.array([cost[field] for cost in costs]) for field in range(2))
-        return DecodeCosts(seconds, energy_j, costs[0].expert_bytes)
+        seconds, energy_j = ([cost[field] for cost in costs] for field in range(2))
+        return DecodeCosts(seconds, energy_j, [1] * len(costs), costs[0].expert_bytes)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """A figure of the work."""

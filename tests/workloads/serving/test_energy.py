@@ -99,7 +99,7 @@ def test_a_stretch_on_tiles_takes_the_energy_of_its_iterations(chip: str) -> Non
     found = model.decode_costs(30, contexts, 2).energy_j
     assert found is not None
     alone = [model.cost(Batch((), 30, each, 60, None, 2)).energy_j for each in contexts.tolist()]
-    assert found.tolist() == alone
+    assert found == alone
 
 
 def test_half_of_the_tiles_draw_half_of_the_static_power() -> None:

@@ -17,16 +17,17 @@ def test_counted_values_equal_repeated_ones(counted: list[tuple[int, int]], exac
     sample = Sample(exact)
     for value, count in counted:
         sample.add(value, count)
-    again = Sample(exact)
+    in_a_row = Sample(exact)
     for value, count in counted:
-        again.add_all(np.array([value]), count)
+        in_a_row.add(value, 1, count)
     values, counts = (np.array(column) for column in zip(*counted, strict=True))
     written_out = np.repeat(values, counts).astype(np.float64)
     # Past so many, values count in bins of 1/4096 of themselves.
     slack = 1e-9 if len(counted) <= exact else 2e-4
     summary = sample.summary(2.0)
-    assert again.summary(2.0) == summary
-    assert len(sample) == len(written_out)
+    if len(written_out) <= exact or len(counted) > exact:
+        assert in_a_row.summary(2.0) == summary
+    assert len(sample) == len(in_a_row) == len(written_out)
     assert summary["mean"] == pytest.approx(written_out.mean() / 2)
     for percent in PERCENTS:
         found = summary[f"p{percent}".replace(".", "_")]
@@ -46,7 +47,7 @@ def test_the_timeline_keeps_every_token_where_it_was(tokens: list[tuple[int, int
     timeline = Timeline()
     for time_ps, count in tokens:
         timeline.output(time_ps, count)
-        timeline.outputs(np.array([time_ps]), count)
+        timeline.outputs(0, time_ps, 1, count)
         timeline.prompt(time_ps, count)
     summary = timeline.summary()
     bin_s = summary["bin_s"]
@@ -56,6 +57,15 @@ def test_the_timeline_keeps_every_token_where_it_was(tokens: list[tuple[int, int
     assert len(expected) <= 256
     assert np.array(summary["prompt_tok_s"]) * bin_s == pytest.approx(expected)
     assert np.array(summary["output_tok_s"]) * bin_s == pytest.approx(2 * expected)
+
+
+@given(st.integers(0, 10**13), st.integers(1, 10**11), st.integers(1, 2000))
+def test_the_timeline_takes_alike_iterations_together(now: int, every: int, times: int) -> None:
+    together, apart = Timeline(), Timeline()
+    together.outputs(now, every, times, 3)
+    for step in range(1, times + 1):
+        apart.output(now + step * every, 3)
+    assert together.summary() == apart.summary()
 
 
 def test_mean_and_interval_over_seeds() -> None:

@@ -33,9 +33,9 @@ def test_a_stretch_of_decoding_is_its_iterations() -> None:
     contexts = np.array([8 * 1000, 8 * 1001, 8 * 1100])
     costs = PRICE.decode_costs(8, contexts)
     each = [PRICE.cost(Batch((), 8, int(context), 8)) for context in contexts]
-    assert costs.seconds.tolist() == [one.seconds for one in each]
-    made = [planned for (planned,), times in costs.made_of for _ in range(times)]
-    assert made == [one.made_of[0] for one in each]
+    assert costs.times == [2, 1]
+    assert [costs.seconds[run] for run in (0, 0, 1)] == [one.seconds for one in each]
+    assert [costs.made_of[run] for run in (0, 0, 1)] == [one.made_of for one in each]
 
 
 def test_more_requests_fill_the_regions() -> None:

@@ -39,6 +39,8 @@ class DecodeOnly:
 class Pool(Engine):
     """An engine that hears from another."""
 
+    most_ahead = 0  # the other goes by the clock
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._wake = self._env.event()
@@ -52,8 +54,8 @@ class Pool(Engine):
         woken, self._wake = self._wake, self._env.event()
         woken.succeed()
 
-    def _next_event(self) -> simpy.Event:
-        event = super()._next_event()
+    def _event(self, time_ps: int | None) -> simpy.Event:
+        event = super()._event(time_ps)
         if isinstance(self._under_way, Iteration) and event is not None:
             return event
         return self._wake if event is None else event | self._wake

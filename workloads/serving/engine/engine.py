@@ -22,7 +22,7 @@ never in the state of its process: a copy of the fields goes on from there.
 
 from collections import deque
 from collections.abc import Generator, Sequence
-from itertools import accumulate
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,6 @@ from workloads.serving.load.traces import PS_PER_S, Trace, within_time
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
-    Int64s,
     IterationCost,
     ServingModel,
     in_sram,
@@ -64,13 +63,14 @@ class Iteration(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Iterations that only decode, under way one after the other: when each ends."""
+    """Iterations that only decode, under way one after the other, in runs of alike ones."""
 
     batch: Batch
     costs: DecodeCosts
     begin_ps: int
     end_ps: int
-    ends_ps: Int64s
+    durations_ps: Sequence[int]
+    times: Sequence[int]
 
 
 class Engine:
@@ -88,6 +88,8 @@ class Engine:
         jump: Whether to take alike iterations in one stretch.
         replica: Its number among engines whose requests are counted together.
     """
+
+    most_ahead = 10  # iterations without an event, by when progress is told
 
     def __init__(
         self,
@@ -131,11 +133,20 @@ class Engine:
         return len(self._decoders) * self._decoders.width
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """Serve for as long as there is anything to serve."""
-        self._now_ps = int(self._env.now)
-        while (event := self._next_event()) is not None:
-            yield event
-            self._now_ps = int(self._env.now)
+        """Serve for as long as there is anything to serve.
+
+        Time in which nobody else acts passes without an event, for some iterations on end.
+        """
+        self._now_ps, ahead = max(self._now_ps, int(self._env.now)), 0
+        while True:
+            next_ps = self._next_ps()
+            if ahead and next_ps is not None and next_ps < self._env.peek():
+                self._now_ps, ahead = next_ps, ahead - 1
+            elif (event := self._event(next_ps)) is not None:
+                yield event
+                self._now_ps, ahead = int(self._env.now), self.most_ahead
+            else:
+                return
             done = self._under_way
             if done is not None and done.end_ps <= self._now_ps:
                 self._complete(done)
@@ -164,14 +175,15 @@ class Engine:
             request.start_ps = self._now_ps
         return request
 
-    def _next_event(self) -> simpy.Event | None:
-        """What to wait for: the end of what is under way, or the next request; None: nothing."""
+    def _next_ps(self) -> int | None:
+        """When what is under way ends, or the next request comes; None: never."""
         if self._under_way is None:
             self._under_way = self._begin()
-        if self._under_way is not None:
-            return self._env.timeout(self._under_way.end_ps - self._now_ps)
-        next_ps = self._arrival_ps()
-        return None if next_ps is None else self._env.timeout(next_ps - self._now_ps)
+        return self._arrival_ps() if self._under_way is None else self._under_way.end_ps
+
+    def _event(self, time_ps: int | None) -> simpy.Event | None:
+        """What to wait for, if nothing happens up to a time; None: nothing."""
+        return None if time_ps is None else self._env.timeout(time_ps - int(self._env.now))
 
     def _begin(self) -> Iteration | Stretch | None:
         """Plan what comes next; None if there is nothing to do."""
@@ -194,25 +206,19 @@ class Engine:
             self._preempt_last()
 
     def _begin_iteration(self, plan: Plan) -> Iteration:
-        decoders, now = self._decoders, self._now_ps
-        last = plan.layers is None or plan.layers.stop == self.layers
-        complete = [
-            request for request, tokens in plan.chunks if last and tokens == request.left_to_prefill
-        ]
-        decoding, context, sram_tokens = 0, 0, 0
+        decoders, now, width = self._decoders, self._now_ps, self._decoders.width
+        chunks, layers = plan.chunks, plan.layers
+        complete: list[Request] = []
+        if layers is None or layers.stop == self.layers:
+            complete = [each for each, tokens in chunks if tokens == each.left_to_prefill]
+        decoding = context = sram_tokens = 0
         if plan.decode and (decoding := len(decoders)):
             self.kv.grow(decoders, 1)
             context = decoders.context_tokens
             sram_tokens = in_sram(context, self.kv.spilled_of(decoders))
-        batch = Batch(
-            tuple([(tokens, request.prefilled) for request, tokens in plan.chunks]),
-            decoding,
-            context,
-            decoding * decoders.width + len(complete),
-            plan.layers,
-            decoders.width,
-            sram_tokens,
-        )
+        prefills = tuple([(tokens, request.prefilled) for request, tokens in chunks])
+        rows = decoding * width + len(complete)
+        batch = Batch(prefills, decoding, context, rows, layers, width, sram_tokens)
         cost = self._model.cost(batch)
         duration_ps = round(cost.seconds * PS_PER_S)
         if duration_ps < 1:
@@ -236,13 +242,13 @@ class Engine:
         context = np.arange(first, first + steps * grown, grown)
         spilled = self.kv.spilled_of(decoders)  # who spills takes that step alone
         costs = self._model.decode_costs(sequences, context, width, spilled)
-        durations = np.rint(costs.seconds * PS_PER_S).astype(np.int64).tolist()
+        durations = [round(seconds * PS_PER_S) for seconds in costs.seconds]
         if min(durations) < 1:
             raise ValueError(f"an iteration cannot take {min(durations)} ps")
-        ends = list(accumulate(durations, initial=now))[1:]
         self._last_duration_ps = durations[-1]
-        batch = Batch((), sequences, decoders.context_tokens, sequences * width, None, width)
-        return Stretch(batch, costs, now, within_time(ends[-1]), np.array(ends))
+        batch = Batch((), sequences, first, grown, None, width)
+        end_ps = within_time(now + sum(map(mul, durations, costs.times)))
+        return Stretch(batch, costs, now, end_ps, durations, costs.times)
 
     def _arrival_ps(self) -> int | None:
         """When somebody else will be next in line to be admitted; None if nobody will."""
@@ -251,10 +257,11 @@ class Engine:
     def _complete(self, done: Iteration | Stretch) -> None:
         """What was under way is over."""
         if isinstance(done, Stretch):
-            steps = len(done.ends_ps)
-            self.usage.stretch(done.batch, done.costs, steps, done.end_ps - done.begin_ps)
+            batch, costs, begin_ps, end_ps, durations, times = done
+            steps, members = sum(times), batch.decode_sequences
+            self.usage.stretch(batch, costs, times, end_ps - begin_ps)
             self.kv.grow(self._decoders, steps)
-            self._recorder.decoded_all(done.ends_ps, len(self._decoders), self._replica)
+            self._recorder.decoded_all(begin_ps, durations, times, members, self._replica)
             self._advance(steps)
             return
         self.usage.iteration(done.batch, done.cost, done.end_ps - done.begin_ps)
@@ -317,9 +324,14 @@ class Engine:
 
 
 def until(stretch: Stretch, time_ps: int) -> Stretch:
-    """The stretch up to the first iteration that ends at a time or later."""
-    batch, costs, begin_ps, end_ps, ends_ps = stretch
+    """The stretch up to the first iteration that ends at a time after its beginning, or later."""
+    batch, costs, begin_ps, end_ps, durations, times = stretch
     if end_ps <= time_ps:
         return stretch
-    ends_ps = ends_ps[: int(ends_ps.searchsorted(time_ps)) + 1]
-    return Stretch(batch, costs, begin_ps, int(ends_ps[-1]), ends_ps)
+    taken, end_ps = [], begin_ps
+    for duration_ps, there in zip(durations, times, strict=True):
+        taken.append(min(there, -(-(time_ps - end_ps) // duration_ps)))
+        end_ps += taken[-1] * duration_ps
+        if end_ps >= time_ps:
+            break
+    return Stretch(batch, costs, begin_ps, end_ps, durations[: len(taken)], taken)

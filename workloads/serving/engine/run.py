@@ -30,7 +30,7 @@ from workloads.serving.schedulers import Scheduler
 
 Progress = Callable[[int, int], None]
 
-_EVENTS_BETWEEN = 1000
+_EVENTS_BETWEEN = 100
 _OBJECTS_BETWEEN = 100_000
 
 

@@ -160,16 +160,21 @@ class IterationCost(NamedTuple):
 
 
 class DecodeCosts(NamedTuple):
-    """Prices of a stretch of iterations that only decode, one entry an iteration.
+    """Prices of a stretch of iterations that only decode, in runs of alike ones.
 
-    ``expert_bytes`` are those of each: they compute as many tokens. ``made_of`` is what each of
-    them is counted as, and how many one after the other are.
+    Attributes:
+        seconds: Time of an iteration of each run.
+        energy_j: Its dynamic energy; None where the chip's profile has no figures for it.
+        times: Iterations of each run, one after the other.
+        expert_bytes: Of every iteration: they compute as many tokens.
+        made_of: What an iteration of each run is counted as; nothing where nobody asks.
     """
 
-    seconds: Float64s
-    energy_j: Float64s | None
+    seconds: Sequence[float]
+    energy_j: Sequence[float] | None
+    times: Sequence[int]
     expert_bytes: float
-    made_of: Sequence[tuple[Sequence[Hashable], int]] = ()
+    made_of: Sequence[Sequence[Hashable]] = ()
 
 
 class ServingModel(Protocol):

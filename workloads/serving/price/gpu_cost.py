@@ -136,7 +136,7 @@ class GpuCost:
             self._kernels.head(tokens), 0, self.layers, tokens, attention, np.maximum
         )
         seconds, energy_j, expert_bytes = self._awake(total)
-        return DecodeCosts(seconds, energy_j, expert_bytes)
+        return DecodeCosts(seconds.tolist(), energy_j.tolist(), [1] * len(seconds), expert_bytes)
 
     def expert_seconds(self, tokens: int) -> float:
         """Time of routing and experts in all layers, of an iteration of so many tokens."""

@@ -268,21 +268,20 @@ class Iterations:
         """
         found: list[Stage] = []
         everywhere, filled, sequences = self._everywhere, _NONE, batch.decode_sequences
-        if batch.prefills:
+        prefills, width = batch.prefills, batch.decode_width
+        if prefills:
             filled = everywhere if batch.prefill_layers is None else batch.prefill_layers
             found.append(Passed(rounded(batch.new_tokens), filled))
         if sequences and filled is not everywhere and len(filled) < len(everywhere):
             for beside in (range(filled.start), range(filled.stop, everywhere.stop)):
                 if beside:
                     found.append(Passed(rounded(batch.decode_tokens), beside))
-        for new, context in batch.prefills:
+        for new, context in prefills:
             found.append(Attended(rounded(new, PROMPT_BITS), rounded(context, PROMPT_BITS), filled))
         if sequences:
             tokens, there = batch.decode_context_tokens, batch.decode_sram_tokens
             kept = round(len(everywhere) * (there / tokens)) if there else 0
-            found.append(
-                Decoded(sequences, batch.decode_width, rounded(-(-tokens // sequences)), kept)
-            )
+            found.append(Decoded(sequences, width, rounded(-(-tokens // sequences)), kept))
         if batch.logit_rows:
             found.append(Head(rounded(batch.logit_rows)))
         return found

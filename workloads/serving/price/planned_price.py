@@ -6,8 +6,6 @@ from copy import copy
 from itertools import groupby
 from typing import Any, Protocol, Self
 
-import numpy as np
-
 from tlm.chips import Chip
 from tlm.errors import InputError
 from workloads.models import Model, SlidingWindow
@@ -135,19 +133,17 @@ class PlannedPrice:
         seen_by_each = (-(-context_tokens // sequences)).tolist()
         kept = layers_in_sram(self.layers, context_tokens, spilled_tokens)
         keys = zip((rounded(each + width) for each in seen_by_each), kept, strict=True)
-        made_of, seconds = [], []
-        for (seen, in_sram), alike in groupby(keys):
-            plan, of_one = self._decoding(sequences, seen - width, width, in_sram)
-            times = len(list(alike))
-            made_of.append(((plan,), times))
-            seconds.append(np.full(times, of_one))
-        (plan,), _ = made_of[0]
+        runs = [(*key, len(list(alike))) for key, alike in groupby(keys)]
+        found = [
+            self._decoding(sequences, seen - width, width, in_sram) for seen, in_sram, _ in runs
+        ]
+        plans, seconds = zip(*found, strict=True)
         energy = None
         if self._chip.energy is not None:
-            joules = [self._joules(plan) or 0.0 for (plan,), _ in made_of]
-            energy = np.repeat(joules, [times for _, times in made_of])
-        told = made_of if self._end is None else ()
-        return DecodeCosts(np.concatenate(seconds), energy, self._expert_bytes(plan), told)
+            energy = [self._joules(plan) or 0.0 for plan in plans]
+        made_of = [(plan,) for plan in plans] if self._end is None else ()
+        times = [count for *_, count in runs]
+        return DecodeCosts(seconds, energy, times, self._expert_bytes(plans[0]), made_of)
 
     def _decoding(
         self, sequences: int, context: int, width: int, kept: int

@@ -17,8 +17,6 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Literal, Self
 
-import numpy as np
-
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.errors import InputError
@@ -246,25 +244,30 @@ class TilePrice:
         first = rounded(-(-int(context_tokens[0]) // sequences))
         last = rounded(-(-int(context_tokens[-1]) // sequences))
         if first == last and spilled_tokens is None:  # as they only grow
-            key, there = DecodingOnly(sequences, width, first, 0), len(context_tokens)
-            price = self._decoding(key)
-            seconds = np.full(there, price.cycles / self._chip.clock_hz)
-            energy = None if self._chip.energy is None else np.full(there, price.joules)
-            made_of = [(self._parts.decoding(key), there)]
-            return DecodeCosts(seconds, energy, price.expert_bytes, made_of)
+            keys, times = [DecodingOnly(sequences, width, first, 0)], [len(context_tokens)]
+        else:
+            keys, times = self._runs(sequences, context_tokens, width, spilled_tokens)
+        prices = [self._decoded.get(key) or self._decoding(key) for key in keys]
+        clock_hz = self._chip.clock_hz
+        return DecodeCosts(
+            [price.cycles / clock_hz for price in prices],
+            None if self._chip.energy is None else [price.joules for price in prices],
+            times,
+            prices[0].expert_bytes,
+            [self._parts.decoding(key) for key in keys] if self._end is None else (),
+        )
+
+    def _runs(
+        self, sequences: int, context_tokens: Int64s, width: int, spilled_tokens: int | None
+    ) -> tuple[list[DecodingOnly], list[int]]:
+        """Runs of alike iterations that only decode, and how long each is."""
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         kept = layers_in_sram(self.layers, context_tokens, spilled_tokens)
         keys, times = [], []
         for pair, alike in groupby(zip(contexts, kept, strict=True)):
             keys.append(DecodingOnly(sequences, width, *pair))
             times.append(len(list(alike)))
-        prices = [self._decoding(key) for key in keys]
-        made_of = [*zip(map(self._parts.decoding, keys), times, strict=True)]
-        seconds = np.repeat([price.cycles for price in prices], times) / self._chip.clock_hz
-        joules = np.repeat([price.joules for price in prices], times)
-        read = prices[0].expert_bytes
-        energy = None if self._chip.energy is None else joules
-        return DecodeCosts(seconds, energy, read, made_of)
+        return keys, times
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""

@@ -11,8 +11,6 @@ from copy import copy
 from itertools import groupby
 from typing import NamedTuple, Self
 
-import numpy as np
-
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.errors import InputError
@@ -231,15 +229,16 @@ class WaferPrice:
     ) -> DecodeCosts:
         """Prices of iterations that only decode."""
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
-        made_of = [
-            ((self._decoding(sequences, context, width),), len(list(alike)))
-            for context, alike in groupby(contexts)
-        ]
-        times = [count for _, count in made_of]
-        seconds = np.repeat([self._seconds(planned) for (planned,), _ in made_of], times)
-        joules = [self._joules(planned) for (planned,), _ in made_of]
-        energy = None if joules[0] is None else np.repeat(np.array(joules, np.float64), times)
-        return DecodeCosts(seconds, energy, 0.0, made_of)
+        runs = [(context, len(list(alike))) for context, alike in groupby(contexts)]
+        plans = [self._decoding(sequences, context, width) for context, _ in runs]
+        joules = [each for plan in plans if (each := self._joules(plan)) is not None]
+        return DecodeCosts(
+            [self._seconds(plan) for plan in plans],
+            joules or None,
+            [count for _, count in runs],
+            0.0,
+            [(plan,) for plan in plans],
+        )
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the tiles' peak in ``span_s``."""

@@ -5,16 +5,15 @@ request leaves behind is its row. So memory does not grow with the run.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from workloads.models import SlidingWindow
 from workloads.serving.load.request import Request
 from workloads.serving.load.traces import PS_PER_S
-from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.price.cost import Batch, DecodeCosts, IterationCost, Work
 from workloads.serving.result.sample import Sample
 from workloads.serving.result.timeline import Timeline
 
@@ -84,21 +83,21 @@ class Usage:
         elif self.energy_pj is not None:
             self.energy_pj += round(cost.energy_j * PJ_PER_J)
 
-    def stretch(self, batch: Batch, costs: DecodeCosts, steps: int, duration_ps: int) -> None:
-        """The first ``steps`` iterations that ``costs`` are of, from ``batch`` on."""
+    def stretch(
+        self, batch: Batch, costs: DecodeCosts, times: Sequence[int], duration_ps: int
+    ) -> None:
+        """Iterations from ``batch`` on, of each run that ``costs`` are of as many as ``times``."""
+        steps = sum(times)
         self._add(steps, self._work(batch, steps), batch.decode_sequences * steps, duration_ps)
         self.expert_bytes += round(costs.expert_bytes) * steps
-        left = steps
-        for parts, there in costs.made_of:
-            if left <= 0:
-                break
+        for parts, count in zip(costs.made_of, times, strict=False):
             for part in parts:
-                self._counted[part] += min(there, left)
-            left -= there
+                self._counted[part] += count
         if costs.energy_j is None:
             self.energy_pj = None
         elif self.energy_pj is not None:
-            self.energy_pj += _whole(costs.energy_j[:steps] * PJ_PER_J)
+            for joules, count in zip(costs.energy_j, times, strict=False):
+                self.energy_pj += round(joules * PJ_PER_J) * count
 
     def _count(self) -> None:
         self._counted.update(self._to_count)
@@ -136,11 +135,6 @@ def _windowed_pairs(batch: Batch, steps: int, window: int) -> int:
     growing = min(steps, max(0, -(-room // batch.decode_tokens)))
     full = batch._replace(decode_context_tokens=most).decode_pairs
     return _growing_pairs(batch, growing) + full * (steps - growing)
-
-
-def _whole(values: np.ndarray[Any, np.dtype[np.float64]]) -> int:
-    """Sum of the values, each rounded; as whole numbers, or their sum, may pass 64 bits."""
-    return sum(map(int, np.rint(values).tolist()))
 
 
 @dataclass(slots=True)
@@ -181,7 +175,7 @@ class Recorder:
         self.preemptions = 0
         self.finished = 0
         self.row: RowSink | None = None
-        self._tbt_limit_ps = None if self.slo.tbt_ms is None else self.slo.tbt_ms * _PS_PER_MS
+        self._tbt_limit_ps = inf if self.slo.tbt_ms is None else self.slo.tbt_ms * _PS_PER_MS
         self._sets: dict[int, _DecodingSet] = {}
         self._ttft, self._tbt, self._e2e, self._queue = Sample(), Sample(), Sample(), Sample()
         self._last_ps = 0
@@ -215,32 +209,41 @@ class Recorder:
     def decoded(self, now_ps: int, members: int, tokens: int, replica: int = 0) -> None:
         """Every member of the decoding set has emitted a token or more, ``tokens`` in all."""
         own = self._set(replica)
-        established = members - len(own.fresh)
+        fresh, established = own.fresh, members - len(own.fresh)
         if established and self._interval(now_ps - own.last_ps, established):
             own.last_late_step = own.steps
-        for request in own.fresh.values():
-            request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
-        own.fresh.clear()
+        if fresh:
+            for request in fresh.values():
+                request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
+            fresh.clear()
         if tokens > members:  # those that come together have no time between them
             self._tbt.add(0, tokens - members)
         own.last_ps = now_ps
         own.steps += 1
         self._timeline.output(now_ps, tokens)
 
-    def decoded_all(self, ends_ps: Int64s, members: int, replica: int = 0) -> None:
-        """Every member has emitted a token at each of these times."""
-        self.decoded(int(ends_ps[0]), members, members, replica)
-        if len(ends_ps) == 1:
-            return
-        own, intervals = self._set(replica), ends_ps[1:] - ends_ps[:-1]
-        self._tbt.add_all(intervals, members)
-        if self._tbt_limit_ps is not None:
-            late = np.flatnonzero(intervals > self._tbt_limit_ps)
-            if len(late):
-                own.last_late_step = own.steps + int(late[-1])
-        own.last_ps = int(ends_ps[-1])
-        own.steps += len(intervals)
-        self._timeline.outputs(ends_ps[1:], members)
+    def decoded_all(
+        self,
+        begin_ps: int,
+        intervals_ps: Sequence[int],
+        times: Sequence[int],
+        members: int,
+        replica: int = 0,
+    ) -> None:
+        """Every member has emitted a token after each interval, as many ``times`` one by one."""
+        now_ps = begin_ps + intervals_ps[0]
+        self.decoded(now_ps, members, members, replica)
+        own, left = self._set(replica), [times[0] - 1, *times[1:]]
+        for interval_ps, count in zip(intervals_ps, left, strict=True):
+            if not count:
+                continue
+            self._tbt.add(interval_ps, members, count)
+            self._timeline.outputs(now_ps, interval_ps, count, members)
+            now_ps += interval_ps * count
+            own.steps += count
+            if interval_ps > self._tbt_limit_ps:
+                own.last_late_step = own.steps - 1
+        own.last_ps = now_ps
 
     def left(self, request: Request, replica: int = 0) -> None:
         """A member has left the decoding set, finished or preempted."""
@@ -314,14 +317,12 @@ class Recorder:
         }
 
     def _set(self, replica: int) -> _DecodingSet:
-        if replica not in self._sets:
-            self._sets[replica] = _DecodingSet()
-        return self._sets[replica]
+        return self._sets.get(replica) or self._sets.setdefault(replica, _DecodingSet())
 
     def _interval(self, interval_ps: int, count: int) -> bool:
         """Keep an interval; tells whether it is longer than the objective."""
         self._tbt.add(interval_ps, count)
-        return self._tbt_limit_ps is not None and interval_ps > self._tbt_limit_ps
+        return interval_ps > self._tbt_limit_ps
 
     def _overloaded(self) -> bool:
         return self._left_waiting > self.finished * _OVERLOAD

@@ -1,9 +1,6 @@
 """Tokens over time, in a bounded number of equal bins."""
 
-import numpy as np
-
 from workloads.serving.load.traces import PS_PER_S
-from workloads.serving.price.cost import Int64s
 
 _BINS = 256
 _FIRST_BIN_PS = 10**9  # 1 ms; doubled whenever the bins are full
@@ -28,16 +25,15 @@ class Timeline:
         place = self._bin(now_ps)  # first: it may fold the counts
         self._output[place] += tokens
 
-    def outputs(self, times_ps: Int64s, tokens: int) -> None:
-        """As many output tokens emitted at each of several times, in order."""
-        last = self._bin(int(times_ps[-1]))
-        first = int(times_ps[0]) // self._bin_ps
-        if first == last:
-            self._output[last] += tokens * len(times_ps)
-            return
-        counts = np.bincount(times_ps // self._bin_ps - first)
-        for place, count in enumerate(counts.tolist(), first):
-            self._output[place] += tokens * count
+    def outputs(self, now_ps: int, every_ps: int, times: int, tokens: int) -> None:
+        """As many output tokens emitted after every interval from now on, so many times."""
+        last = self._bin(now_ps + every_ps * times)
+        before = 0
+        for place in range((now_ps + every_ps) // self._bin_ps, last):
+            upto = ((place + 1) * self._bin_ps - 1 - now_ps) // every_ps
+            self._output[place] += tokens * (upto - before)
+            before = upto
+        self._output[last] += tokens * (times - before)
 
     def summary(self) -> dict[str, object]:
         """``bin_s`` and the tokens a second in each bin, up to the last with any."""
@@ -51,14 +47,14 @@ class Timeline:
 
     def _bin(self, now_ps: int) -> int:
         place = now_ps // self._bin_ps
+        if place <= self._last_bin:
+            return place
         while place >= _BINS:
             self._prompt = _pairs(self._prompt)
             self._output = _pairs(self._output)
             self._bin_ps *= 2
-            self._last_bin //= 2
             place = now_ps // self._bin_ps
-        if place > self._last_bin:
-            self._last_bin = place
+        self._last_bin = place
         return place
 
 

@@ -83,7 +83,7 @@ class _Watched(GroupsPrice):
     ) -> DecodeCosts:
         """See `GroupsPrice`."""
         costs = super().decode_costs(sequences, context_tokens, width, spilled_tokens)
-        self.least_s = min(self.least_s, float(costs.seconds.min()))
+        self.least_s = min(self.least_s, *costs.seconds)
         return costs
 
 
