@@ -4,8 +4,11 @@ import math
 from typing import NamedTuple
 
 from tlm.chips import Chip, find_tiles
+from tlm.compute.base import ceil_div
 from workloads.machine.groups import Parallel, groups_on
+from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.models import find_model
+from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.engine.group_pools import GroupPools, make_group_pools
 from workloads.serving.engine.run import run, run_disaggregated
 from workloads.serving.load.generator import generate
@@ -23,21 +26,38 @@ _STAGES, _BUDGET, _CHUNK = 7, 5, 4
 _PREFILL_TOKENS = 2048
 
 
+#: What multiplies, by its reading. ``formula``: the array by the paper's formula, or the vector
+#: engine where that is faster; else the array alone, whose tiles of weights overlap or do not.
+ENGINES = {
+    "formula": ("tile.matrix.tiles=stream-drain", "tile.matrix.lane_alus=64"),
+    "overlapped": ("tile.matrix.tiles=overlapped", "tile.matrix.lane_alus=0"),
+    "load-stream-drain": ("tile.matrix.tiles=load-stream-drain", "tile.matrix.lane_alus=0"),
+}
+#: Bytes of local memory a cycle by the side of an array, as in the shipped profiles.
+_SRAM_BYTES = 8
+
+
 class Core(NamedTuple):
     """A core of the configuration space.
 
     Attributes:
         array: Side of its array.
         hbm_gb_s: Bandwidth of its memory.
+        sram_mib: Its local memory; None: as in the shipped profile.
+        engine: One of `ENGINES`, with local memory whose bandwidth scales with the array as table 3
+            has it; None: as in the profile.
     """
 
     array: int
     hbm_gb_s: int
+    sram_mib: int | None = None
+    engine: str | None = None
 
     @property
     def name(self) -> str:
         """As the paper has it."""
-        return f"A{self.array}H{self.hbm_gb_s}"
+        sram = "" if self.sram_mib is None else f"S{self.sram_mib}"
+        return f"{sram}A{self.array}H{self.hbm_gb_s}"
 
 
 class ServedCase(NamedTuple):
@@ -90,9 +110,10 @@ class _Watched(GroupsPrice):
 def served_figures(case: ServedCase) -> Figures:
     """Serve the requests of a case."""
     load = generate(f"fixed:{case.inputs}:{case.outputs}", _REQUESTS, math.inf, 1.0, 0)
-    chip, model = _chip(case.core, case.noc_gb_s), find_model(_MODEL)
+    chip, model = study_chip(case.core, case.noc_gb_s), find_model(_MODEL)
+    wanted = load.most_tokens(DEFAULT_MAX_SEQUENCES, BLOCK_TOKENS)
     if case.prefill_units:
-        other = None if case.decode_core is None else _chip(case.decode_core, case.noc_gb_s)
+        other = None if case.decode_core is None else study_chip(case.decode_core, case.noc_gb_s)
         asked = GroupPools(
             prefill=_parallel("--prefill-"),
             decode=_parallel("--decode-"),
@@ -100,14 +121,15 @@ def served_figures(case: ServedCase) -> Figures:
             decode_units=case.decode_units,
             decode_chip=other,
         )
-        pools = make_group_pools(model, chip, asked, priced=_Watched)
+        pools = make_group_pools(model, chip, asked, priced=_Watched, kv_wanted_tokens=wanted)
         schedulers = [_chunked() for _ in range(pools.replicas[0])]
         result = run_disaggregated(load, schedulers[0], pools, beside=schedulers[1:])
         watched = pools.decode
     else:
         parallel = _parallel("--")
         groups = groups_on(chip, parallel)
-        watched = _Watched(model, groups, parallel)
+        share = ceil_div(wanted, len(groups.pipelines[0]))
+        watched = _Watched(model, groups, parallel, kv_wanted_tokens=share)
         schedulers = [_fused() for _ in groups.pipelines[0]]
         result = run(load, schedulers[0], watched, beside=schedulers[1:], share=watched.share)
     assert isinstance(watched, _Watched)
@@ -133,11 +155,17 @@ def _fused() -> Scheduler:
     return make_scheduler("pd-fusion", options, _STAGES)
 
 
-def _chip(core: Core, noc_gb_s: int) -> Chip:
-    changes = (
+def study_chip(core: Core, noc_gb_s: int) -> Chip:
+    """The large-core chip with other cores and links."""
+    changes = [
         f"tile.matrix.rows={core.array}",
         f"tile.matrix.cols={core.array}",
         f"memory.bandwidth_bytes_per_s={64 * core.hbm_gb_s * 1e9}",
         f"noc.flit_bytes={2 * noc_gb_s}",
-    )
+    ]
+    if core.sram_mib is not None:
+        changes.append(f"tile.sram_kib={1024 * core.sram_mib}")
+    if core.engine is not None:
+        changes.append(f"tile.sram_bytes_per_cycle={_SRAM_BYTES * core.array}")
+        changes += ENGINES[core.engine]
     return find_tiles(CHIP, changes)

@@ -6,9 +6,24 @@ from typing import Any
 
 from workloads.studies.campaign import Figures, Progress, run_tasks
 from workloads.studies.npusim.cases import PromptCase, prompt_figures
+from workloads.studies.npusim.figure_7 import (
+    ModeCase,
+    figure_7,
+    figure_7_cases,
+    figure_7_targets,
+    mode_figures,
+)
+from workloads.studies.npusim.figure_8 import (
+    SingleCase,
+    figure_8,
+    figure_8_cases,
+    figure_8_targets,
+    single_figures,
+)
 from workloads.studies.npusim.figure_9 import figure_9, figure_9_cases, figure_9_targets
 from workloads.studies.npusim.figure_10 import figure_10, figure_10_cases, figure_10_targets
 from workloads.studies.npusim.figure_11 import figure_11, figure_11_cases, figure_11_targets
+from workloads.studies.npusim.figure_12 import figure_12, figure_12_cases, figure_12_targets
 from workloads.studies.npusim.figure_13 import (
     StagedCase,
     figure_13,
@@ -22,8 +37,12 @@ from workloads.studies.npusim.tables import table_2, table_3
 from workloads.studies.rows import summarise
 
 
-def simulate(case: PromptCase | ServedCase | StagedCase, _: int) -> Figures:
+def simulate(case: PromptCase | ServedCase | SingleCase | ModeCase | StagedCase, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
+    if isinstance(case, ModeCase):
+        return mode_figures(case)
+    if isinstance(case, SingleCase):
+        return single_figures(case)
     if isinstance(case, StagedCase):
         return staged_figures(case)
     return served_figures(case) if isinstance(case, ServedCase) else prompt_figures(case)
@@ -39,15 +58,19 @@ def run_study(
     """Run all cases and return rows, summary and targets.
 
     Args:
-        quick: Prompts with links of 8 GB/s alone; of figure 11 what was plotted.
+        quick: Prompts with links of 8 GB/s alone, single requests of short lengths alone; of
+            figure 11 what was plotted.
         workers: Processes.
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
     """
     wanted = [
+        *figure_7_cases(),
+        *figure_8_cases(quick=quick),
         *figure_9_cases(quick=quick),
         *figure_10_cases(quick=quick),
         *figure_11_cases(quick=quick),
+        *figure_12_cases(),
         *figure_13_cases(),
         *figure_14_cases(),
     ]
@@ -56,18 +79,24 @@ def run_study(
     results = run_tasks(cases, seeds, simulate, workers=workers, store=store, progress=progress)
     found: Mapping[str, Figures] = {key: runs[0] for key, runs in results.items()}
     rows = [
+        *figure_7(found),
+        *figure_8(found, quick=quick),
         *figure_9(found, quick=quick),
         *figure_10(found, quick=quick),
         *figure_11(found, quick=quick),
+        *figure_12(found),
         *figure_13(found),
         *figure_14(found),
         *table_2(),
         *table_3(),
     ]
     targets = [
+        *figure_7_targets(rows),
+        *figure_8_targets(rows, quick=quick),
         *figure_9_targets(rows, quick=quick),
         *figure_10_targets(rows, quick=quick),
         *figure_11_targets(rows),
+        *figure_12_targets(rows),
         *figure_13_targets(rows),
         *figure_14_targets(rows),
     ]
