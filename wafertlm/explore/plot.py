@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from tlm.files import whole_file
 from wafertlm.output import Result
 
-FORMATS = (".pdf", ".svg", ".png")
 # Okabe and Ito's palette, told apart by colour-blind readers.
 _BEST, _CONFIRMED, _OTHERS = "#0072B2", "#D55E00", "0.65"
 _MOST_LABELS = 12
@@ -27,7 +26,7 @@ def plot_exploration(result: Result, path: Path) -> None:
 
     Args:
         result: The command's object.
-        path: A file that ends in one of `FORMATS`.
+        path: A file that ends in .pdf, .svg or .png.
 
     Raises:
         InputError: if the file cannot be written.
