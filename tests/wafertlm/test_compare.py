@@ -96,6 +96,19 @@ def test_routers_of_equal_behaviour_change_nothing_and_are_sure_of_it(
     assert found["gates"] is None
 
 
+@pytest.mark.parametrize(("links", "sure"), [("perf", False), ("lt", True)])
+def test_links_between_dies_have_an_error_of_their_own(
+    wafertlm: Wafertlm, links: str, sure: bool
+) -> None:
+    """Kernels of both variants are the same, and their errors cancel."""
+    command = ("iteration", "--model", "deepseek-v3-671b", "--chip", "flat32-wafer")
+    rates = "set:dies.link_bytes_per_s=1e12,2.5e11"
+    found = compared(wafertlm, *command, "--decode", "64@100", "--links", links, "--vary", rates)
+    slower = changes_to(found, 1)["cycles"]
+    assert slower["change_pct"] > 0
+    assert (slower["high_pct"] == slower["low_pct"] == slower["change_pct"]) is sure
+
+
 @pytest.mark.rtl
 @pytest.mark.slow
 def test_routers_without_a_calibration_get_one(wafertlm: Wafertlm, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from wafertlm.compare.variants import Variant
 from wafertlm.die_options import ON_DIES
 from wafertlm.group_options import ON_GROUPS, ON_POOLS
 from wafertlm.iteration import IterationOptions, run_iteration
+from wafertlm.iteration.run import IterationResult
 from wafertlm.kernel import KernelOptions
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import run_setup
@@ -288,7 +289,18 @@ def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
             off = max(1 - ends.low, ends.high - 1)
             source = source._replace(error_pct=100 * off)
         sources.append(source)
-    return Ran(ran.record({}), sources)
+    return Ran(ran.record({}), [*sources, *_between_dies(ran)])
+
+
+def _between_dies(ran: IterationResult) -> Iterator[Source]:
+    """What goes between dies of a wafer; at level `lt` it goes packet by packet."""
+    if ran.dies is None:
+        return
+    links, groups = ran.dies.dies.links, ran.dies.dies.groups
+    for link, count, cycles in ran.dies.links():
+        off_pct = 100 * (links.between(link).high - 1) if ran.dies.level == "perf" else 0.0
+        told = link, links.bytes_of(link), groups, ran.dies.level
+        yield Source(count * cycles / ran.one_by_one, off_pct, told)
 
 
 def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:

@@ -25,7 +25,7 @@ from workloads.studies.campaign import Figures
 from workloads.studies.flatattention.wafer import CHIP, MODEL, TOKENS
 
 WORKLOAD, REQUESTS, SEED, ACCEPTANCE = "sharegpt", 2000, 0, 0.7
-#: First token: a choice, seven times what a mean prompt takes alone. Time between tokens: an
+#: First token: a choice, seven times an iteration with a mean prompt. Time between tokens: an
 #: iteration gives 1.7 of them, 50 ms each at most (FlatAttention paper, section V-C).
 SLO = Slo(2.0, 85.0)
 APART = "pd-disaggregation"
