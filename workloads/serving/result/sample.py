@@ -33,7 +33,7 @@ class Sample:
 
     def __len__(self) -> int:
         """How many numbers there are, repeated ones included."""
-        return self._folded + sum(map(mul, self._counts, self._times))
+        return self._folded + int(sum(map(mul, self._counts, self._times)))
 
     def add(self, value: int, count: int = 1, times: int = 1) -> None:
         """A number, 0 or more, that occurs ``count`` times, as many ``times`` in a row."""
