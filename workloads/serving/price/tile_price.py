@@ -121,7 +121,7 @@ class TilePrice:
             model, self._chip, mappings, compared_as, network_pct, residents=residents
         )
         self._stages: dict[Stage, Price] = {}
-        self._decoded: dict[DecodingOnly, Price] = {}
+        self._decoded: dict[DecodingOnly, tuple[Price, list[Stage]]] = {}
         self._at_ends: dict[End, dict[Stage, Price]] = {"low": {}, "high": {}}
 
     def at_end(self, end: End) -> Self:
@@ -247,14 +247,14 @@ class TilePrice:
             keys, times = [DecodingOnly(sequences, width, first, 0)], [len(context_tokens)]
         else:
             keys, times = self._runs(sequences, context_tokens, width, spilled_tokens)
-        prices = [self._decoded.get(key) or self._decoding(key) for key in keys]
+        found = [self._decoded.get(key) or self._decoding(key) for key in keys]
         clock_hz = self._chip.clock_hz
         return DecodeCosts(
-            [price.cycles / clock_hz for price in prices],
-            None if self._chip.energy is None else [price.joules for price in prices],
+            [price.cycles / clock_hz for price, _ in found],
+            None if self._chip.energy is None else [price.joules for price, _ in found],
             times,
-            prices[0].expert_bytes,
-            [self._parts.decoding(key) for key in keys] if self._end is None else (),
+            found[0][0].expert_bytes,
+            [stages for _, stages in found] if self._end is None else (),
         )
 
     def _runs(
@@ -275,10 +275,10 @@ class TilePrice:
         peak = place.rows * place.cols * place.matrix.macs_per_cycle * self._chip.clock_hz
         return macs_of(work, self._model) / (peak * span_s)
 
-    def _decoding(self, key: DecodingOnly) -> Price:
-        """Price of an iteration that only decodes, once for each of these."""
-        if key not in self._decoded:
-            self._decoded[key] = Price(*self._sum(self._parts.decoding(key)))
+    def _decoding(self, key: DecodingOnly) -> tuple[Price, list[Stage]]:
+        """Price and stages of an iteration that only decodes and has none yet."""
+        stages = self._parts.decoding(key)
+        self._decoded[key] = Price(*self._sum(stages)), stages
         return self._decoded[key]
 
     def _sum(self, stages: Iterable[Stage]) -> tuple[float, float, float]:
