@@ -32,9 +32,9 @@ from workloads.kernels.vector.exchange import exchange_cycles, plan_exchange
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.models.operators import Attention, Operator, Product, Rows
+from workloads.serving.price.kept_weights import Held, Matrix
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
-from workloads.serving.price.residency import Held, Matrix
 
 #: How activations lie: parts that rows are cut into, and columns. With whole rows a tile has those
 #: of a part, others the same. Of a product's operand it is rows and columns of its cores.

@@ -20,6 +20,7 @@ _SOURCES = (
     "workloads/kernels",
     "workloads/machine",
     "workloads/serving/price/mapping.py",
+    "workloads/serving/price/kept_weights.py",
     "workloads/serving/price/residency.py",
     "workloads/serving/price/lt_runs.py",
 )

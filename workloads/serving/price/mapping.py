@@ -21,7 +21,7 @@ from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
-from workloads.serving.price.residency import Held, Matrix
+from workloads.serving.price.kept_weights import Held, Matrix
 
 
 class Mapped(NamedTuple):

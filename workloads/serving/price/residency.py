@@ -10,67 +10,35 @@ before the gate. Where those weights are kept channels are idle meanwhile; batch
 there do not last as long as the load go without (`Residency.fetched_from`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 from tlm.chips import Chip
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
-from workloads.kernels.gemm.stream_search import plan_streams, whole_weight_cuts
-from workloads.kernels.parts.found import Found
+from workloads.kernels.gemm.stream_plan import GridCut
 from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.machine.place import Place
 from workloads.models import Model
-from workloads.models.operators import (
-    Operator,
-    Product,
-    after_experts,
-    before_experts,
-    head,
-    projections,
-    routed,
-)
+from workloads.models.operators import Operator, before_experts, head, routed
 from workloads.serving.price.iteration import Keeping
+from workloads.serving.price.kept_weights import (
+    Held,
+    Matrix,
+    group_bytes,
+    held_weights,
+    kept_layer,
+    kept_plans,
+    matrices,
+    products_of,
+    weight_bytes,
+)
 
-#: Rows for which the cut of a product's weights is the fastest: decoding requests of a batch.
-_ROWS = 16
 _KIB = 1024
 #: Of a tile that has all of a matrix; what tiles of a group have their partition says.
 _ONE_TILE = GridCut(1, 1, 1, 1, 1, 1)
-
-
-class Matrix(NamedTuple):
-    """The weights of a product: what tells them from others of the same model.
-
-    Attributes:
-        columns: Columns.
-        depth: Rows.
-        weight_bytes: Of a weight.
-    """
-
-    columns: int
-    depth: int
-    weight_bytes: float
-
-    @classmethod
-    def of(cls, product: Product) -> "Matrix":
-        """Those of one of a product's groups."""
-        return cls(product.columns, product.depth, product.weight_bytes)
-
-
-class Held(NamedTuple):
-    """Weights in the tiles.
-
-    Attributes:
-        cut: Which part each tile has.
-        tile_bytes: Of the largest of these parts.
-    """
-
-    cut: GridCut
-    tile_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +130,7 @@ def residency_of(
         )
     kept_tokens = min(most, wanted_kv_tokens) if kv_tokens is None else kv_tokens
     kv = ceil_div(kept_tokens * model.kv_bytes_per_token, tiles) if kept_tokens else 0
-    held = dict(_held(model, place, room))
+    held = dict(held_weights(model, place, room))
     return _shared_out(model, chip, place, range(model.layers), held, (kept_tokens, kv))
 
 
@@ -193,8 +161,8 @@ def stage_residencies(
     most = min((room * tensor // of_token for _, of_token in stretches), default=0)
     tokens = min(most // BLOCK_TOKENS * BLOCK_TOKENS, wanted_kv_tokens)
     held = {
-        matrix: Held(_ONE_TILE, _group_bytes(matrix, tensor))
-        for matrix in _matrices(model)
+        matrix: Held(_ONE_TILE, group_bytes(matrix, tensor))
+        for matrix in matrices(model)
         if weights
     }
     group = replace(tile, rows=1, cols=tensor)
@@ -230,7 +198,7 @@ def _shared_out(
         left -= _tile_bytes(held, list(routed(model, 1, 1))) or 0
     weights = layers = 0
     for number in stretch:
-        own = _tile_bytes(held, _layer(model, number))
+        own = _tile_bytes(held, kept_layer(model, number))
         routes = model.count(range(number, number + 1)).experts and not whole
         if routes or own is None or own > left - weights:
             break
@@ -262,68 +230,10 @@ def _shared_out(
     )
 
 
-def _held(model: Model, place: Place, room: int) -> Iterator[tuple[Matrix, Held]]:
-    """Cuts of products whose weights may be kept, each the fastest for a batch that decodes."""
-    alone = replace(place, offchip=None)
-    for matrix in _matrices(model):
-        tried = []
-        for cut in whole_weight_cuts(place.rows, place.cols):
-            held = Held(cut, _part_bytes(matrix, cut))
-            if held.tile_bytes <= room:
-                (found,) = _kept_plans(alone, matrix, held, [(_ROWS, 1)])
-                tried.append((found.cycles, held))
-        if tried:
-            yield matrix, min(tried)[1]
-
-
-def _kept_plans(
-    place: Place, matrix: Matrix, held: Held, rows: Sequence[tuple[int, int]]
-) -> list[Found[StreamPlan]]:
-    """Plans of products with weights that lie in the tiles."""
-    bits = 8 * matrix.weight_bytes
-    weight_bits = None if bits == place.element_bits else bits
-    method = place.method(None)
-    return plan_streams(rows, matrix[:2], place, method, weight_bits, resident=True, cut=held.cut)
-
-
-def _matrices(model: Model) -> list[Matrix]:
-    """Those of all products whose weights may be kept."""
-    return list(dict.fromkeys(map(Matrix.of, _products_of(list(_kinds(model))))))
-
-
-def _group_bytes(matrix: Matrix, tensor: int) -> int:
-    """Bytes of a tile's part by K of a group of tiles, padding among them."""
-    elements = tensor * ceil_div(matrix.columns, tensor) * ceil_div(matrix.depth, tensor)
-    return ceil(elements * matrix.weight_bytes)
-
-
-def _part_bytes(matrix: Matrix, cut: GridCut) -> int:
-    """Bytes of a tile's part, padding among them."""
-    _, columns, depth = cut.parts
-    elements = ceil_div(matrix.columns, columns) * ceil_div(matrix.depth, depth)
-    return ceil(elements * matrix.weight_bytes)
-
-
-def _kinds(model: Model) -> Iterator[Operator]:
-    """Operators of all kinds of layers, and of the head."""
-    for number in (0, model.layers - 1):
-        yield from _layer(model, number)
-    if model.experts is not None:
-        yield from routed(model, 1, _ROWS)
-    yield from head(model, _ROWS)
-
-
-def _layer(model: Model, number: int) -> Sequence[Operator]:
-    """Operators of a layer but for attention and routed experts."""
-    if model.count(range(number, number + 1)).dense:
-        return list(projections(model, _ROWS, experts=None))
-    return [*before_experts(model, _ROWS), *after_experts(model, _ROWS)]
-
-
 def _tile_bytes(held: Mapping[Matrix, Held], operators: Sequence[Operator]) -> int | None:
     """Bytes of a tile that the weights of operators take; None if some fit nowhere."""
     total = 0
-    for each in _products_of(operators):
+    for each in products_of(operators):
         own = held.get(Matrix.of(each))
         if own is None:
             return None
@@ -348,7 +258,7 @@ def _fetched_from(model: Model, place: Place, held: Mapping[Matrix, Held], left:
     if model.experts is None or place.offchip is None:
         return 0
     own, edge = _tile_bytes(held, list(routed(model, 1, 1))), place.offchip
-    before = _products_of(list(before_experts(model, 1)))
+    before = products_of(list(before_experts(model, 1)))
     if own is None or own > left or any(Matrix.of(each) not in held for each in before):
         return 0
     rate = edge.channels * edge.timing.bytes_per_cycle
@@ -357,7 +267,7 @@ def _fetched_from(model: Model, place: Place, held: Mapping[Matrix, Held], left:
     idle = dict.fromkeys(batches, 0)
     for each in before:
         matrix, rows = Matrix.of(each), [(tokens, 1) for tokens in batches]
-        plans = _kept_plans(alone, matrix, held[matrix], rows)
+        plans = kept_plans(alone, matrix, held[matrix], rows)
         for tokens, found in zip(batches, plans, strict=True):
             idle[tokens] += found.cycles
     return next((tokens for tokens, cycles in idle.items() if cycles >= loaded), 0)
@@ -379,21 +289,13 @@ def _weight_share(model: Model, stretch: range, layers: int, has_head: bool, exp
     """Part of the weights of some layers, and of the head behind the last one, that is kept."""
     counted = kept = 0.0
     for number in stretch:
-        own = sum(_bytes(each) for each in _products_of(_layer(model, number)))
+        own = sum(weight_bytes(each) for each in products_of(kept_layer(model, number)))
         counted, kept = counted + own, kept + own * (number < stretch.start + layers)
         if model.experts is not None and model.count(range(number, number + 1)).experts:
-            expert = sum(_bytes(each) for each in _products_of(list(routed(model, 1, 1))))
+            expert = sum(weight_bytes(each) for each in products_of(list(routed(model, 1, 1))))
             counted += model.experts.count * expert
             kept += experts * expert
     if stretch.stop == model.layers:
-        own = sum(_bytes(each) for each in _products_of(list(head(model, 1))))
+        own = sum(weight_bytes(each) for each in products_of(list(head(model, 1))))
         counted, kept = counted + own, kept + own * has_head
     return kept / counted
-
-
-def _products_of(operators: Sequence[Operator]) -> list[Product]:
-    return [each for each in operators if isinstance(each, Product)]
-
-
-def _bytes(product: Product) -> float:
-    return product.groups * product.columns * product.depth * product.weight_bytes

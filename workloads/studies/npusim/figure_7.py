@@ -31,9 +31,9 @@ CASES: dict[str, tuple[str, Sizes]] = {
     "C1-qkv-8": ("stream-gemm", (8, 768, 320)),
     "C2-up-8": ("stream-gemm", (8, 1216, 320)),
     "C3-attention-8": ("decode-attention", (8, 4, 1, 1, 256, 128, 128)),
-    "C4-qkv-128": ("stream-gemm", (128, 384, 320)),
-    "C5-output-128": ("stream-gemm", (128, 320, 256)),
-    "C6-up-128": ("stream-gemm", (128, 608, 320)),
+    "C4-qkv-64": ("stream-gemm", (64, 192, 320)),
+    "C5-output-64": ("stream-gemm", (64, 160, 256)),
+    "C6-up-64": ("stream-gemm", (64, 304, 320)),
 }
 _OF_MEMORY = 3
 #: Levels of network and of memory.
