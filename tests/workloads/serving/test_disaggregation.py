@@ -29,7 +29,8 @@ def disaggregated(
     limits: Limits | None = None,
 ) -> tuple[dict[str, Any], list[Batch], list[Batch], list[Row]]:
     """Figures, batches of each pool and rows; a token's keys and values are 8 bytes."""
-    prefill, decode = LoggedModel(seconds, layers), LoggedModel(seconds, layers)
+    sram = (limits and limits.kv_sram_tokens) or 0
+    prefill, decode = (LoggedModel(seconds, layers, kv_sram_tokens=sram) for _ in range(2))
     rows: list[tuple[int, Row]] = []
     figures = run_disaggregated(
         trace,

@@ -262,7 +262,7 @@ def test_alike_iterations_in_one_stretch_leave_the_same_figures(
         run(
             trace,
             deepcopy(scheduler),
-            LoggedModel(seconds, _LAYERS, window),
+            LoggedModel(seconds, _LAYERS, window, sram_tokens or 0),
             limits=Limits(kv_tokens, max_sequences, sram_tokens, jump),
             slo=Slo(2.0, slo_ms),
             watch=Watch(rows=Rows(to)),

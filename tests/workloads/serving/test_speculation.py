@@ -70,7 +70,7 @@ def test_every_token_once_and_every_block_back(
     trace = trace_of(*sorted(requests))
     speculation = Speculation(draft, acceptance)
     limits = Limits(kv_tokens, 8, sram)
-    model = LoggedModel(lambda batch: 0.01 * batch.new_tokens)
+    model = LoggedModel(lambda batch: 0.01 * batch.new_tokens, kv_sram_tokens=sram or 0)
     figures = run(trace, Chunked(32), model, limits=limits, speculation=speculation)
     assert figures["completed"] == len(trace)
     assert figures["output_tokens"] == trace.output_tokens.sum()

@@ -191,7 +191,9 @@ def test_a_service_is_that_of_the_command(scheduler: str, monkeypatch: pytest.Mo
     between = result["interval"]
     for name in ("ttft_s", "tbt_ms"):
         ends = interval_of(figures, name)
-        assert ends == (None if between is None else [between[name]["low"], between[name]["high"]])
+        told = None if between is None else [between[name]["low"], between[name]["high"]]
+        # An end that is overloaded says nothing.
+        assert ends == (None if told is None or None in told else told)
 
 
 def test_experts_are_active_by_the_copies_of_a_group() -> None:
