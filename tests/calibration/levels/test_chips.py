@@ -19,14 +19,21 @@ AT_MEAN_PCT, AT_WORST_PCT = 3.0, 12.0
 #: are a small part of it, and the rest is not explained. One case of rotary embeddings is 14 % long
 #: on flat32-wafer: `lt` serves a channel in the program's order.
 #: Messages of an exchange meet at routers all over a group, of which `lt` knows a part.
-AT_MISSES = {"flat-attention", "grouped-gemm", "rotary", "exchange"}
-#: Variants of FlatAttention of which `lt` is further from `at` than 5 % in the mean: 5.2 %.
-AT_VARIANT_MISSES = {"sequential, causal"}
+#: One case of summa is 17 % short on npusim-small since its arrays are faster: messages weigh more.
+AT_MISSES = {"flat-attention", "grouped-gemm", "rotary", "exchange", "summa"}
+#: Variants of FlatAttention of which `lt` is further from `at` than 5 % in the mean.
+AT_VARIANT_MISSES: set[str] = set()
 #: Kernels that miss a bound on some chip, most on the project's own: its multicasts are many
 #: packets, and streams share a tile's banks.
 MISSES = {
     "grouped-gemm": "with K cut, blocks that come meet partial sums, with memory results of others",
     "exchange": "the closed form has the busiest link, lt the messages of one send that meet",
+    # Where vector engines multiply, too (npusim-small, npusim-large), products take less time, and
+    # what waits for messages and memory weighs more, each in one or two cases.
+    "decode-attention": "17.7 % long with memory",
+    "flat-attention": "11.6 % short",
+    "stream-gemm": "18 % long with memory",
+    "tile-attention": "16 % long with memory",
     "partitioned-gemm": "34 to 36 % short in rings of 1,024 of the own tiles, not explained",
 }
 
