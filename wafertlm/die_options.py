@@ -27,9 +27,9 @@ def die_mapping(options: Any, chip: AnyChip) -> DieMapping | None:
         for name in ON_DIES:
             of_tiles = name == "pp" and not isinstance(chip, GpuBox)
             if getattr(options, name) and not of_tiles:
+                chips = "chips of tiles" if name == "pp" else "wafers of dies, such as flat32-wafer"
                 raise InputError(
-                    f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with wafers "
-                    "of dies, such as flat32-wafer"
+                    f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with {chips}"
                 )
         return None
     routing = options.routing or ROUTINGS[0]

@@ -47,6 +47,19 @@ utilization = { at_least = 0.1 }
 kind = "grid"
 """
 
+_RUN = """kernel = "mesh-gemm"
+chip = "rtl-4x4"
+grid = "4x4"
+shape = "64,64,64"
+dtype = "int8"
+level = "perf"
+set = ["noc.hop_cycles=2"]
+"""
+_LIBERTY = """library (tiny) {
+  cell (INV) { area : 1.5; pin (A) { direction : input; } pin (Y) { function : "!A"; } }
+}
+"""
+
 #: By an option's name: files that it reads, by what they are called.
 SEEDS: dict[str, dict[str, str]] = {
     "chip": {f"{name}.toml": chip_text(name) for name in ("flat32", "h100x2", "flat32-wafer")},
@@ -59,9 +72,12 @@ SEEDS: dict[str, dict[str, str]] = {
     "traffic": {"packets.csv": _PACKETS},
     "tiles": {"tiles.csv": _TILES},
     "file": {"explore.toml": _EXPLORED},
+    "config": {"run.toml": _RUN},
+    "liberty": {"cells.lib": _LIBERTY},
     "finding": {"scene.json": '{"experiment": "unicast", "scene": "x", "packets": []}'},
 }
 SEEDS["name"] = SEEDS["chip"] | SEEDS["model"]
+SEEDS["decode_chip"], SEEDS["router"] = SEEDS["chip"], SEEDS["rtl"]
 #: What else is wanted of the line, or else.
 _WITH = {
     ("explore", "file"): "--workers 1",
@@ -70,8 +86,12 @@ _WITH = {
     ("replay", "finding"): f"--rtl {_REPOSITORY / 'docs/custom_rtl/mesh.toml'}",
     ("show", "name"): "chip",
 }
-#: Files beside a name that takes no file, or folders with a part of their own here.
-OTHERS = {("study", "kept"), ("study", "plots"), ("report", "folder")}
+#: Files beside a name that takes no file, folders with a part of their own here, and Python, which
+#: is code.
+OTHERS = {
+    *(("study", "kept"), ("study", "plots"), ("report", "folder"), ("show", "copied_to")),
+    *(("kernel", "kernel"), ("check", "kernel"), ("serve", "scheduler")),
+}
 
 
 class Reader(NamedTuple):

@@ -34,7 +34,10 @@ def commands() -> list[object]:
     blocks = re.findall(r"(?:^    .*\n)+", README.read_text(), re.MULTILINE)
     lines = [line.strip().split("  #")[0] for block in blocks for line in block.splitlines()]
     # The largest and those that write are run by the demo.
-    left_out = ("720x720", "wafertlm report", "wafertlm calibrate", "wafertlm replay", "--noc rtl")
+    left_out = (
+        *("720x720", "wafertlm report", "wafertlm calibrate", "wafertlm replay", "--noc rtl"),
+        "wafertlm explore",
+    )
     return [
         pytest.param(line, marks=pytest.mark.slow)
         if line.startswith(("wafertlm study", "wafertlm gates"))

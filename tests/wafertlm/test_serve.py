@@ -295,7 +295,7 @@ def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path
             {"chip": "flat32-wafer", "expert_parallel": 3},
             "--expert-parallel, --pp: found 3 and 21; allowed on 'flat32-wafer': groups that cut i",
         ),
-        ({"pp": 2}, "--pp: found with '.*'; allowed: with wafers of dies, such as flat32-wafer"),
+        ({"chip": "h100x2", "pp": 2}, "--pp: found with 'h100x2'; allowed: with chips of tiles"),
         ({"chip": "flat32-wafer", "routing": "odd"}, "unknown routing 'odd'; known: balanced, pop"),
         ({"chip": "wse2", "level": "lt"}, "--level: found 'lt' with 'wse2'; allowed: perf"),
         ({"scheduler": "lifo"}, "unknown scheduler 'lifo'; known: chunked"),
