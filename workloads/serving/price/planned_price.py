@@ -1,5 +1,6 @@
 """Models whose iterations pass groups of units in micro-batches: plans, and what they cost."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
@@ -52,7 +53,7 @@ class Prices(Protocol):
         ...
 
 
-class PlannedPrice:
+class PlannedPrice(ABC):
     """What is common to such models (`workloads.serving.price.cost.ServingModel`).
 
     Args:
@@ -167,10 +168,10 @@ class PlannedPrice:
         low, high = self._prices.ends(part)
         return low if self._end == "low" else high
 
+    @abstractmethod
     def _joules(self, plan: DiePlan) -> float | None:
         """Of all units; None without figures."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _expert_bytes(self, plan: DiePlan) -> float:
         """Bytes of experts' weights that all units read."""
-        raise NotImplementedError
