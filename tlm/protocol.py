@@ -1,7 +1,7 @@
 """A checker of the base protocol, to be put between an initiator and a target (IEEE 1666).
 
-It passes every call of both transports on and raises `ProtocolError` at the first that breaks one
-of the rules of `Rule`.
+It passes every call of both transports on, of debug transport and of direct memory too, and raises
+`ProtocolError` at the first that breaks one of the rules of `Rule`.
 
 The standard lets an interconnect component change an address; none does here, so it may not change.
 Different transactions may use both transports of a socket at once, and a payload that is over may
@@ -16,7 +16,15 @@ from typing import Self
 from simpy import Environment
 
 from tlm.payload import Command, GenericPayload, ResponseStatus
-from tlm.sockets import Answer, BlockingCall, InitiatorSocket, Phase, Sync, TargetSocket
+from tlm.sockets import (
+    Answer,
+    BlockingCall,
+    DirectMemory,
+    InitiatorSocket,
+    Phase,
+    Sync,
+    TargetSocket,
+)
 
 
 class Rule(Enum):
@@ -35,6 +43,8 @@ class Rule(Enum):
     LENGTH = "14.12"  # a read or a write moves at least one byte
     STATUS_AT_BEGIN = "14.17, request"  # the status is INCOMPLETE when the request begins
     STATUS_AT_RESPONSE = "14.17, response"  # and it is not when the response begins
+    DIRECT = "11.2"  # direct access covers the address and the command, at no negative cost
+    DEBUG = "11.3"  # debug transport moves no more than was asked for, and a read brings it
     UNFINISHED = "none"  # of ours: at the end of a run every transaction is over
 
 
@@ -176,6 +186,35 @@ class ProtocolChecker:
         answer = self._front.nb_transport_bw(payload, phase, delay_cycles)
         self._check_answer(payload, (phase, delay_cycles), answer, (Phase.END_RESP,))
         return answer
+
+    def transport_dbg(self, payload: GenericPayload) -> int:
+        """Pass a debug access on."""
+        moved = self._back.transport_dbg(payload)
+        brought = len(payload.data) if payload.command is Command.READ else payload.length_bytes
+        if not 0 <= moved <= min(payload.length_bytes, brought):
+            found = f"{moved} bytes moved by debug transport, {brought} there"
+            raise ProtocolError(Rule.DEBUG, payload, found)
+        return moved
+
+    def get_direct_mem_ptr(self, payload: GenericPayload) -> DirectMemory | None:
+        """Pass a question for direct access on."""
+        direct = self._back.get_direct_mem_ptr(payload)
+        if direct is None:
+            return None
+        allowed = direct.readable if payload.command is Command.READ else direct.writable
+        if not (allowed and direct.start <= payload.address < direct.stop):
+            rights = f"read {direct.readable}, write {direct.writable}"
+            found = f"given {direct.start:#x} to {direct.stop:#x}, {rights}"
+            raise ProtocolError(Rule.DIRECT, payload, found)
+        if min(direct.read_cycles, direct.write_cycles) < 0:
+            raise ProtocolError(Rule.DIRECT, payload, "given at a negative number of cycles")
+        if direct.writable and direct.data.readonly:
+            raise ProtocolError(Rule.DIRECT, payload, "writable bytes that cannot be written")
+        return direct
+
+    def invalidate_direct_mem_ptr(self, start: int, stop: int) -> None:
+        """Pass on that direct access is over."""
+        self._front.invalidate_direct_mem_ptr(start, stop)
 
     def _begin(self, payload: GenericPayload, phase: Phase | None, delay: int) -> None:
         """A transaction is sent by one of the transports."""

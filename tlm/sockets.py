@@ -4,17 +4,23 @@ A transaction passes a socket in four phases: BEGIN_REQ (offered), END_REQ (acce
 (answer offered), END_RESP (answer taken). A target that withholds END_REQ, or an initiator that
 withholds END_RESP, exerts back-pressure: no second request, or response, may be open on a socket.
 
+Two interfaces beside take no time: debug transport reads and writes data as it stands, and direct
+memory gives an initiator a target's bytes to use without transactions. Either side may be without
+them: a target then moves nothing and gives nothing.
+
 Time is SimPy's: a whole number of cycles. ``delay_cycles`` is an offset to it.
+docs/tlm2.md has the standard's terms with their names here, and an example.
 """
 
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from simpy import Environment
 
-from tlm.payload import GenericPayload
+from tlm.payload import Command, GenericPayload
 
 
 class Phase(Enum):
@@ -62,6 +68,66 @@ class Initiator(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DirectMemory:
+    """Direct access to a target's bytes, until it is taken back.
+
+    Attributes:
+        data: The bytes; it can be written if ``writable``.
+        start: Address of the first.
+        readable: Whether the initiator may read.
+        writable: Whether it may write.
+        read_cycles: What a read as long as the transaction that asked takes.
+        write_cycles: The same of a write.
+    """
+
+    data: memoryview
+    start: int
+    readable: bool
+    writable: bool
+    read_cycles: int
+    write_cycles: int
+
+    @property
+    def stop(self) -> int:
+        """The address behind the last byte."""
+        return self.start + self.data.nbytes
+
+    def covers(self, payload: GenericPayload) -> bool:
+        """Whether a transaction may be carried out with it."""
+        allowed = {Command.READ: self.readable, Command.WRITE: self.writable}
+        inside = self.start <= payload.address
+        inside = inside and payload.address + payload.length_bytes <= self.stop
+        return inside and allowed.get(payload.command, False)
+
+
+@runtime_checkable
+class DebugTarget(Protocol):
+    """A target whose data can be looked at."""
+
+    def transport_dbg(self, payload: GenericPayload) -> int:
+        """Read or write now, whatever is under way; the number of bytes that were moved."""
+        ...
+
+
+@runtime_checkable
+class DirectTarget(Protocol):
+    """A target that may give direct access to its data."""
+
+    def get_direct_mem_ptr(self, payload: GenericPayload) -> DirectMemory | None:
+        """Access for commands like this one around its address; None: none is given."""
+        ...
+
+
+@runtime_checkable
+class DirectInitiator(Protocol):
+    """An initiator that uses direct access."""
+
+    def invalidate_direct_mem_ptr(self, start: int, stop: int) -> None:
+        """Forget all access to any of these addresses; ``stop`` is behind the last."""
+        ...
+
+
 class TargetSocket:
     """The end of a connection at which requests arrive."""
 
@@ -71,8 +137,17 @@ class TargetSocket:
 
     def nb_transport_bw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
         """Call the initiator."""
+        return self._initiator().nb_transport_bw(payload, phase, delay_cycles)
+
+    def invalidate_direct_mem_ptr(self, start: int, stop: int) -> None:
+        """Take direct access to some addresses back; ``stop`` is behind the last."""
+        initiator = self._initiator()
+        if isinstance(initiator, DirectInitiator):
+            initiator.invalidate_direct_mem_ptr(start, stop)
+
+    def _initiator(self) -> Initiator:
         assert self._peer is not None, "target socket is not bound"
-        return self._peer.owner.nb_transport_bw(payload, phase, delay_cycles)
+        return self._peer.owner
 
 
 class InitiatorSocket:
@@ -99,6 +174,16 @@ class InitiatorSocket:
     def nb_transport_fw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
         """Call the target."""
         return self._target().nb_transport_fw(payload, phase, delay_cycles)
+
+    def transport_dbg(self, payload: GenericPayload) -> int:
+        """Read or write the target's data without time; the bytes moved, 0 if it has none."""
+        target = self._target()
+        return target.transport_dbg(payload) if isinstance(target, DebugTarget) else 0
+
+    def get_direct_mem_ptr(self, payload: GenericPayload) -> DirectMemory | None:
+        """Ask for direct access; None if the target gives none."""
+        target = self._target()
+        return target.get_direct_mem_ptr(payload) if isinstance(target, DirectTarget) else None
 
     def _target(self) -> Target:
         assert self._peer is not None, "initiator socket is not bound"

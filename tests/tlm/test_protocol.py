@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker, ProtocolError, Rule
-from tlm.sockets import Answer, BlockingCall, InitiatorSocket, Phase, Sync, TargetSocket
+from tlm.sockets import (
+    Answer,
+    BlockingCall,
+    DirectMemory,
+    InitiatorSocket,
+    Phase,
+    Sync,
+    TargetSocket,
+)
 
 BEGIN_REQ, END_REQ, BEGIN_RESP, END_RESP = Phase
 ACCEPTED, UPDATED, COMPLETED = Sync
@@ -38,6 +46,9 @@ class Hop:
         forward: Answer of the target to a call; by default ACCEPTED.
         backward: Answer of the initiator.
         blocking: What the target does in b_transport.
+        look: The same in debug transport; by default nothing.
+        direct: Direct access that the target gives.
+        taken_back: Ranges of it that the initiator was told of.
     """
 
     def __init__(self) -> None:
@@ -47,6 +58,9 @@ class Hop:
         self.forward: Callable[..., Answer] = unchanged
         self.backward: Callable[..., Answer] = unchanged
         self.blocking: Callable[[GenericPayload, int], BlockingCall]
+        self.look: Callable[[GenericPayload], int] = lambda payload: 0
+        self.direct: DirectMemory | None = None
+        self.taken_back: list[tuple[int, int]] = []
 
     def nb_transport_fw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
         return self.forward(payload, phase, delay_cycles)
@@ -56,6 +70,15 @@ class Hop:
 
     def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
         return self.blocking(payload, delay_cycles)
+
+    def transport_dbg(self, payload: GenericPayload) -> int:
+        return self.look(payload)
+
+    def get_direct_mem_ptr(self, payload: GenericPayload) -> DirectMemory | None:
+        return self.direct
+
+    def invalidate_direct_mem_ptr(self, start: int, stop: int) -> None:
+        self.taken_back.append((start, stop))
 
     def fw(self, payload: GenericPayload, phase: Phase = BEGIN_REQ, delay: int = 0) -> Answer:
         return self.front.nb_transport_fw(payload, phase, delay)
@@ -196,6 +219,32 @@ def completed_before_answered(hop: Hop) -> None:
     hop.bw(payload, BEGIN_RESP, 4)
 
 
+def grant(**given: Any) -> Callable[[Hop], object]:
+    """The target gives direct access, wrong in one thing, to who wants to read at address 64."""
+    right = {"data": memoryview(bytearray(16)), "start": 56, "readable": True, "writable": True}
+    right |= {"read_cycles": 1, "write_cycles": 1}
+
+    def act(hop: Hop) -> None:
+        hop.direct = DirectMemory(**right | given)
+        hop.front.get_direct_mem_ptr(read())
+
+    return act
+
+
+def debug(moved: int, data: bytes) -> Callable[[Hop], object]:
+    """Debug transport of 8 bytes that brings some, and says how many."""
+
+    def act(hop: Hop) -> None:
+        def look(payload: GenericPayload) -> int:
+            payload.data = bytearray(data)
+            return moved
+
+        hop.look = look
+        hop.front.transport_dbg(read())
+
+    return act
+
+
 def later(cycles: int, act: Callable[[Hop], object]) -> Callable[[Hop], object]:
     def run(hop: Hop) -> None:
         hop.env.run(until=cycles)
@@ -258,6 +307,14 @@ FAULTS: list[tuple[str, Rule, Callable[[Hop], object]]] = [
     ("early, none", Rule.STATUS_AT_RESPONSE, answer_forward(COMPLETED, END_RESP, 0)),
     ("returned, none", Rule.STATUS_AT_RESPONSE, answer_forward(UPDATED, BEGIN_RESP, 0)),
     ("blocking, none", Rule.STATUS_AT_RESPONSE, blocking(status=False)),
+    ("access elsewhere", Rule.DIRECT, grant(start=72)),
+    ("access behind its end", Rule.DIRECT, grant(start=48)),
+    ("access to write alone", Rule.DIRECT, grant(readable=False)),
+    ("access that takes time back", Rule.DIRECT, grant(write_cycles=-1)),
+    ("bytes that cannot be written", Rule.DIRECT, grant(data=memoryview(bytes(16)))),
+    ("more than asked for", Rule.DEBUG, debug(9, bytes(9))),
+    ("less than told", Rule.DEBUG, debug(8, bytes(7))),
+    ("fewer than none", Rule.DEBUG, debug(-1, b"")),
     ("begun only", Rule.UNFINISHED, lambda h: (h.begun(), h.checker.finish())),
     ("not taken", Rule.UNFINISHED, lambda h: (h.responding(), h.checker.finish())),
 ]
@@ -274,6 +331,16 @@ def test_the_rule_broken_is_named(rule: Rule, act: Callable[[Hop], object], star
 
 def test_every_rule_has_a_fault() -> None:
     assert {rule for _, rule, _ in FAULTS} == set(Rule)
+
+
+def test_what_takes_no_time_passes_both_ways() -> None:
+    hop = Hop()
+    assert hop.front.get_direct_mem_ptr(read()) is None
+    hop.direct = DirectMemory(memoryview(bytearray(16)), 56, True, False, 1, 1)
+    assert hop.front.get_direct_mem_ptr(read()) is hop.direct
+    assert hop.front.transport_dbg(read()) == 0
+    hop.back.invalidate_direct_mem_ptr(56, 72)
+    assert hop.taken_back == [(56, 72)]
 
 
 def test_the_message_says_what_was_found_where() -> None:

@@ -128,3 +128,12 @@ def test_a_socket_that_is_not_bound_says_so() -> None:
         taker.socket.nb_transport_fw(payload(), Phase.BEGIN_REQ, 0)
     with pytest.raises(AssertionError, match="target socket is not bound"):
         echo.socket.nb_transport_bw(payload(), Phase.END_REQ, 0)
+
+
+def test_sides_without_data_move_none_and_give_none() -> None:
+    env = simpy.Environment()
+    echo, taker = Echo(env, {}), Taker(env, {})
+    taker.socket.bind(echo.socket)
+    assert taker.socket.transport_dbg(payload()) == 0
+    assert taker.socket.get_direct_mem_ptr(payload()) is None
+    echo.socket.invalidate_direct_mem_ptr(0, 4)

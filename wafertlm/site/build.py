@@ -52,6 +52,7 @@ ORDER = {
         "docs/offchip.md",
         "docs/dies.md",
         "docs/models.md",
+        "docs/tlm2.md",
         "rtl/README.md",
         "rtl/tile/README.md",
         "rtl/tile/descriptors.md",
