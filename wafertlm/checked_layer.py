@@ -5,8 +5,8 @@ from typing import Any
 
 from tlm.check import Verdict, chip_limits
 from tlm.errors import InputError
+from wafertlm.asked.iteration import IterationOptions
 from wafertlm.checked import ToCheck
-from wafertlm.iteration.options import IterationOptions
 from wafertlm.iteration.run import plan_iteration
 from wafertlm.kernel import Setup
 from workloads.models import find_model

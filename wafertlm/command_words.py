@@ -10,11 +10,11 @@ import click
 from click.core import ParameterSource
 
 from tlm.errors import InputError
+from wafertlm.asked.iteration import IterationOptions
+from wafertlm.asked.kernel import KernelOptions
+from wafertlm.asked.noc import NocOptions
+from wafertlm.asked.serve import ServeOptions
 from wafertlm.commands.common import required
-from wafertlm.iteration import IterationOptions
-from wafertlm.kernel import KernelOptions
-from wafertlm.noc import NocOptions
-from wafertlm.serving import ServeOptions
 
 #: Commands that others run in this process, and what their options are.
 OPTIONS: dict[str, type[Any]] = {

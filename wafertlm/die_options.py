@@ -5,16 +5,9 @@ from typing import Any
 from tlm.chips import AnyChip
 from tlm.chips.gpu import GpuBox
 from tlm.errors import InputError, choose
+from wafertlm.asked.mapped import ON_DIES, ROUTINGS
 from workloads.serving.price.die_links import Routing
 from workloads.serving.price.die_price import DieMapping
-
-ROUTINGS = ("balanced", "popular")
-PP_HELP = "Groups of tiles, or of dies, with some layers each, one behind another."
-ROUTING_HELP = "Of tokens to experts on dies: balanced (default), or popular."
-MERGE_HELP = "Send a token to a die once, whatever number of its experts it goes to."
-OVERLAP_HELP = "Let halves of a batch take turns on dies and links."
-#: Options of wafers of dies; groups of tiles have ``pp``, too.
-ON_DIES = ("pp", "routing", "merge_copies", "overlap")
 
 
 def die_mapping(options: Any, chip: AnyChip) -> DieMapping | None:

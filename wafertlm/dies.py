@@ -1,10 +1,9 @@
 """Collectives between the dies of a wafer, alone or behind kernels."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from tlm.chips import Chip, chip_names, find_tiles, load_chip
-from tlm.dies.collectives import COLLECTIVES, collective
+from tlm.chips import Chip, find_tiles
+from tlm.dies.collectives import collective
 from tlm.dies.links import TICKS_PER_S, DieMesh, die_mesh
 from tlm.dies.perf import collective_ticks, link_loads
 from tlm.dies.schedule import DiePhase, in_turns, overlapped
@@ -12,26 +11,10 @@ from tlm.dies.simulate import simulate
 from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
-from wafertlm.options import NAME_OR_FILE, SET, SET_HELP
+from wafertlm.asked.dies import LEVELS, DiesOptions
 
-LEVELS = ("lt", "perf")
 _LONGEST_KERNEL_S = 1000
 _MOST_REPEATS = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiesOptions:
-    """A collective between dies; None where not given."""
-
-    chip: Annotated[str, "Chip profile with dies: a shipped one, or a TOML file.", NAME_OR_FILE]
-    collective: Annotated[str, "What the dies do together."]
-    bytes: Annotated[int, "Of each message, block or die; of all-reduce the whole."]
-    group: Annotated[str, "all, or r0:r1,c0:c1 of the dies."] = "all"
-    level: Annotated[str, "lt or perf."] = "lt"
-    kernel_s: Annotated[float | None, "Seconds of a kernel before the collective."] = None
-    repeat: Annotated[int, "Kernels and collectives."] = 1
-    micro_batches: Annotated[int, "Parts when overlapped."] = 2
-    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 
 
 def run_dies(options: DiesOptions, chip: Chip | None = None) -> dict[str, Any]:
@@ -99,9 +82,3 @@ def _group(text: str, mesh: DieMesh) -> TileSet:
     if text == "all":
         return TileSet(range(mesh.rows), range(mesh.cols))
     return parse_rectangle(text, mesh.rows, mesh.cols)
-
-
-def known_names() -> dict[str, list[str]]:
-    """What the options may name."""
-    wafers = [name for name in chip_names() if "RxC" not in name and load_chip(name).dies]
-    return {"chips": wafers, "collectives": list(COLLECTIVES), "levels": list(LEVELS)}

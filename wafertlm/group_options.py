@@ -5,24 +5,11 @@ from typing import Any
 from tlm.chips import AnyChip, Chip
 from tlm.chips.gpu import GpuBox
 from tlm.errors import InputError, choose
+from wafertlm.asked.mapped import ON_GROUPS, ON_POOLS
 from workloads.kernels.gemm.partition_plan import PARTITIONS
 from workloads.machine.groups import Parallel
 from workloads.machine.order import PLACEMENTS
 
-TP_HELP = "Tiles of a group, which share each product."
-DP_HELP = "Pipelines of groups that serve requests apart; default: as many as there is room for."
-MICRO_BATCH_HELP = (
-    "Most decoding requests that pass the stages together; default: a share of all a stage."
-)
-PARTITION_HELP = "Of products in a group: input, mn, k, 2d or auto (default)."
-PLACEMENT_HELP = "Order of a group's tiles: linear (default), interleave, ring or mesh."
-#: Options of tiles in groups; ``pp`` is one of dies of a wafer, too.
-ON_GROUPS = ("tp", "dp", "micro_batch", "partition", "placement")
-#: Options of pools of tiles in groups.
-ON_POOLS = (
-    *("prefill_tp", "prefill_pp", "prefill_dp", "decode_tp", "decode_pp", "decode_dp"),
-    *("pd_placement", "decode_chip"),
-)
 _NUMBERS = ("tp", "pp", "dp")
 
 

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tlm.errors import InputError
 from tlm.files import names_file
-from tlm.tables import Table
 from wafertlm.output import config_hash
+
+if TYPE_CHECKING:  # slow to import, which help need not wait for
+    from tlm.tables import Table
 
 _GRID = re.compile(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})")
 
@@ -77,7 +79,7 @@ def recorded(options: Any, **found: Any) -> dict[str, Any]:
     return kept
 
 
-def contents(options: Any, **found: Table) -> dict[str, str]:
+def contents(options: Any, **found: "Table") -> dict[str, str]:
     """Hashes of what files hold, by the fields that name them; else as `recorded`."""
     return {
         field: config_hash(item.model_dump())

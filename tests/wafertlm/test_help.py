@@ -13,6 +13,9 @@ import pytest
 from wafertlm import cli
 from wafertlm.commands.examples import EXAMPLES, FIRST
 from wafertlm.commands.groups import group_of
+from workloads.models import DTYPE_BYTES
+from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S
+from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES
 
 
 def _command(name: str) -> click.Command:
@@ -77,13 +80,30 @@ def test_examples_run(
     assert ran.stdout
 
 
-def test_help_takes_little_to_start() -> None:
+#: What takes long to import, and what numbers and models rest on.
+_SLOW = ("matplotlib", "numba", "numpy", "optuna", "pydantic", "scipy", "simpy", "tlm.chips")
+
+
+@pytest.mark.parametrize("name", ["", *cli.COMMANDS])
+def test_help_takes_little_to_start(name: str) -> None:
     program = (
-        "from wafertlm.cli import run; run(['--help']); run([])\n"
-        "import time, sys; print(time.process_time(), file=sys.stderr)"
+        f"from wafertlm.cli import run; run([*{name!r}.split(), '--help'])\n"
+        "import sys, time; seconds = time.process_time()\n"
+        f"print(seconds, *(each for each in {_SLOW} if each in sys.modules), file=sys.stderr)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert float(ran.stderr) < 0.4
+    seconds, *loaded = ran.stderr.split()
+    assert loaded == []
+    assert float(seconds) < 0.4
+
+
+def test_defaults_are_those_of_what_runs() -> None:
+    """They stand in the options, too, as the engine takes long to import."""
+    by_name = {each.name: each for each in _command("serve").params}
+    assert by_name["max_sequences"].default == DEFAULT_MAX_SEQUENCES
+    assert by_name["checkpoint_every"].default == CHECKPOINT_EVERY_S
+    assert isinstance(by_name["weights"], click.Option)
+    assert f": {', '.join(DTYPE_BYTES)};" in (by_name["weights"].help or "")
 
 
 _WSE2 = ("kernel", "mesh-gemm", "--chip", "wse2", "--grid", "4x4", "--shape", "32,32,32", "--json")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.test_architecture import FILES, imported
-from wafertlm.iteration.options import IterationOptions
+from wafertlm.asked.iteration import IterationOptions
 from wafertlm.iteration.run import run_iteration
 from workloads.serving.price.models import serving_model
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from tests.workloads.serving.served import streamed_share
 from tlm.errors import InputError
+from wafertlm.asked.serve import known_names
 from wafertlm.commands.serve import command
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
-from wafertlm.serving.run import known_names
 from workloads.models import load_model
 from workloads.studies.profiles import ProfileError
 

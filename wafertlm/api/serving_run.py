@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tlm.errors import InputError
 from wafertlm.api.finished import FinishedRun
 from wafertlm.api.keywords import given_options
+from wafertlm.asked.serve import known_names
 from wafertlm.output import Progress
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
-from wafertlm.serving.run import known_names
 from wafertlm.stopwatch import stopwatch
 from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S
 

@@ -7,8 +7,6 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from calibration.campaign import EXPERIMENTS
-from wafertlm.api.calibration_run import calibrate
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import CheckFailedError, Result, emit, log
 
@@ -108,6 +106,9 @@ def command(
     experiment's target; of a custom mesh that is only told, and status 1 says that scenes went
     wrong or that an experiment came to no result. A campaign that is stopped goes on where it was.
     """
+    from calibration.campaign import EXPERIMENTS
+    from wafertlm.api.calibration_run import calibrate
+
     if as_list:
         names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}
         emit(names, as_json, lambda known: "\n".join(known["experiments"]))

@@ -3,41 +3,36 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.check import Report, check_program, chip_limits, verdicts
 from tlm.errors import InputError, choose
-from wafertlm.checked import (
-    GEMM_METHODS,
-    GEMV_METHODS,
-    CheckedKernel,
-    ToCheck,
-    check_kernels,
-    of_layer,
-    verdict_record,
-)
-from wafertlm.checked_layer import PHASES, TOKENS, layer_kernels
+from wafertlm.asked.kernel import KernelOptions, known_names
 from wafertlm.commands.common import OutputFile, options_of, output_options, required
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.kernel import KernelOptions, Setup, resolve
-from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
 from wafertlm.output import CheckFailedError, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
-from workloads.models import model_names
+
+if TYPE_CHECKING:  # slow to import: only to run
+    from tlm.check import Report
+    from wafertlm.checked import CheckedKernel
+    from wafertlm.kernel import Setup
 
 _REQUIRED = ("kernel", "chip", "grid", "shape")
 _OF_METHODS, _OF_LAYER = _REQUIRED[1:], ("chip", "model", "phase")
 _OPTIONS = (*_REQUIRED, "dtype", "collective", "groups", "schedule", "set")
 
 
-def report_figures(report: Report, grid: tuple[int, int]) -> dict[str, Any]:
+def report_figures(report: "Report", grid: tuple[int, int]) -> dict[str, Any]:
     """A report as the command's own fields."""
+    from tlm.check import verdicts
+    from wafertlm.checked import verdict_record
+
     return {
         "holds": report.holds,
         "operations": report.operations,
@@ -121,6 +116,9 @@ def _where(found: dict[str, Any]) -> str:
 
 
 def _known_names() -> dict[str, list[str]]:
+    from wafertlm.checked_layer import PHASES
+    from workloads.models import model_names
+
     kinds = ("kernels", "chips", "dtypes", "collectives", "schedules")
     known = {kind: known for kind, known in known_names().items() if kind in kinds}
     return known | {"models": list(model_names()), "phases": list(PHASES)}
@@ -153,8 +151,7 @@ def command(
         raise InputError("check: found --phase or --tokens without --model")
     if model is not None:
         _check_layer(given, methods)
-        layer = {"model": model, "phase": phase, "tokens": TOKENS if tokens is None else tokens}
-        _layer(given | layer, as_json, out)
+        _layer(given | {"model": model, "phase": phase, "tokens": tokens}, as_json, out)
     elif methods:
         _methods(given, as_json, out)
     else:
@@ -162,6 +159,9 @@ def command(
 
 
 def _kernel(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
+    from tlm.check import check_program, chip_limits
+    from wafertlm.kernel import resolve
+
     required("check", given, _REQUIRED)
     # As for level `lt`; what does not fit a tile's memory is a finding.
     setup = resolve(KernelOptions(**given))
@@ -176,6 +176,9 @@ def _kernel(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
 
 def _methods(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
     """A comparison: it is no failure that some do not hold."""
+    from wafertlm.checked import GEMM_METHODS, GEMV_METHODS, ToCheck, check_kernels
+    from wafertlm.kernel import resolve
+
     if given["kernel"] is not None:
         raise InputError(f"check: found kernel '{given['kernel']}' with --methods; allowed: none")
     required("check", given, _OF_METHODS)
@@ -196,7 +199,12 @@ def _check_layer(given: dict[str, Any], methods: bool) -> None:
 
 
 def _layer(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
+    from wafertlm.checked import check_kernels, of_layer
+    from wafertlm.checked_layer import PHASES, TOKENS, layer_kernels
+
     required("check", given, _OF_LAYER)
+    if given["tokens"] is None:
+        given["tokens"] = TOKENS
     choose("phase", given["phase"], PHASES)
     with stopwatch() as watch, progress("kernels") as show:
         kernels, weights = layer_kernels(given)
@@ -213,12 +221,12 @@ def _layer(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
         raise CheckFailedError("; ".join(faults))
 
 
-def _kept(setup: Setup, names: Sequence[str]) -> dict[str, Any]:
+def _kept(setup: "Setup", names: Sequence[str]) -> dict[str, Any]:
     options = setup.recorded_options()
     return {name: options[name] for name in names if name in options}
 
 
-def _many(checked: Sequence[CheckedKernel]) -> dict[str, Any]:
+def _many(checked: Sequence["CheckedKernel"]) -> dict[str, Any]:
     return {
         "holds": not any(each.findings for each in checked),
         "kernels": [each.record() for each in checked],
@@ -226,7 +234,7 @@ def _many(checked: Sequence[CheckedKernel]) -> dict[str, Any]:
 
 
 def _complete(
-    options: dict[str, Any], figures: dict[str, Any], setup: Setup, times: dict[str, float]
+    options: dict[str, Any], figures: dict[str, Any], setup: "Setup", times: dict[str, float]
 ) -> dict[str, Any]:
     return complete(
         "check",

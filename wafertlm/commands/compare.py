@@ -7,11 +7,9 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from wafertlm.api.comparison_run import comparison_run
 from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.compare.gates import FIGURES
 from wafertlm.output import Result, emit, progress
 
 
@@ -50,6 +48,8 @@ def _is_same(change: Result) -> bool:
 
 def _gates(found: list[Result]) -> Table:
     """A column a router; what it has more of than the first is told in per cent."""
+    from wafertlm.compare.gates import FIGURES
+
     first = found[0]["router"]
     table = Table(title="gates of a router")
     table.add_column("figure")
@@ -156,6 +156,8 @@ def command(
     Seeds and requests are the same in all runs. A change is significant if it is larger than what
     the errors of the levels let it be. Errors of what is equal in two runs cancel.
     """
+    from wafertlm.api.comparison_run import comparison_run
+
     with progress("variants") as bar:
         run = comparison_run(
             compared or "",

@@ -8,10 +8,9 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.chips import find_tiles
+from wafertlm.asked.dies import DiesOptions, known_names
 from wafertlm.commands.common import OutputFile, options_of, output_options, required
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.dies import DiesOptions, known_names, run_dies
 from wafertlm.options import chip_told, contents, recorded
 from wafertlm.output import Result, complete, emit
 from wafertlm.stopwatch import stopwatch
@@ -43,6 +42,9 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
 
     With --kernel-s, kernels and collectives in turns and overlapped in micro-batches too.
     """
+    from tlm.chips import find_tiles
+    from wafertlm.dies import run_dies
+
     required("dies", given, ("chip", "collective", "bytes"))
     options = DiesOptions(**given)
     chip = find_tiles(options.chip, options.set)

@@ -12,8 +12,6 @@ from tlm.errors import InputError, check_range
 from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.explore.explored import explored
-from wafertlm.explore.file import MOST_TRIALS, Kind
 from wafertlm.output import CheckFailedError, Result, emit, progress
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers
@@ -72,6 +70,8 @@ def _shown(value: Any) -> str:
 
 
 def _known_names() -> dict[str, list[str]]:
+    from wafertlm.explore.file import Kind
+
     return {"commands": list(OPTIONS), "samplers": list(get_args(Kind))}
 
 
@@ -103,6 +103,9 @@ def command(
 
     FILE.toml says what runs, what varies and what is wanted. A run that was stopped goes on.
     """
+    from wafertlm.explore.explored import explored
+    from wafertlm.explore.file import MOST_TRIALS
+
     if file is None:
         raise InputError("explore: FILE.toml not given; docs/explore.md shows one")
     for option, value, least, most in (

@@ -6,26 +6,26 @@ from typing import Any
 import click
 from rich.table import Table
 
-from cosim.spec.mesh import load_spec
 from tlm.errors import InputError, check_range
 from tlm.files import names_file
 from wafertlm.commands.common import OutputFile, Text, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.compare.gates import FIGURES
-from wafertlm.gates import changed_parameters, router_gates
 from wafertlm.options import parse_grid
 from wafertlm.output import CheckFailedError, Result, complete, config_hash, emit
-from wafertlm.routers import router_names, specification
 from wafertlm.stopwatch import stopwatch
 
 _WIDEST_BITS = 8192
 
 
 def _known_names() -> dict[str, list[str]]:
+    from wafertlm.routers import router_names
+
     return {"routers": router_names()}
 
 
 def _render(result: Result) -> Table:
+    from wafertlm.compare.gates import FIGURES
+
     changed = "".join(f", {change}" for change in result["options"]["set"])
     table = Table(
         title=f"{result['options']['router']}{changed}, payloads of {result['payload_bits']} bits"
@@ -78,6 +78,10 @@ def command(
     Counts compare variants: no technology is behind them. With --liberty its cells' area stands
     beside them. What has been counted is kept.
     """
+    from cosim.spec.mesh import load_spec
+    from wafertlm.gates import changed_parameters, router_gates
+    from wafertlm.routers import specification
+
     if router is None:
         raise InputError("gates: no router given; write a name of --list, or a SPEC.toml")
     if payload_bits is not None:

@@ -8,12 +8,9 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from wafertlm.api.iteration_run import iteration_options, iteration_run
+from wafertlm.asked.iteration import IterationOptions, known_names
 from wafertlm.commands.common import OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.iteration import IterationOptions
-from wafertlm.iteration.options import known_names
-from wafertlm.kernel.binding import PART_NAMES
 from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress, warn
 
@@ -21,6 +18,8 @@ _COLUMNS = ("operator", "kernel", "shape", "count", "cycles of one", "share", "b
 
 
 def _render(result: Result) -> RenderableType:
+    from wafertlm.kernel.binding import PART_NAMES
+
     options = result["options"]
     work = [f"prefill {text}" for text in options["prefill"]]
     work += [f"decode {options['decode']}"] if options["decode"] else []
@@ -53,6 +52,8 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
     Kernels run one after another, each over all tiles, with operands in off-chip memory. On a chip
     without such a memory all stays in the tiles, in square regions with some layers each.
     """
+    from wafertlm.api.iteration_run import iteration_options, iteration_run
+
     options = iteration_options(given)
     with progress("kernels") as told:
         run = iteration_run(options, told, lambda cost: log(f"level at: {cost}"))

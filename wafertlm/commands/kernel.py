@@ -1,30 +1,30 @@
 """``wafertlm kernel``: a kernel on a chip, at the level of detail that the question needs."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.interconnect.packets import TileSet
-from tlm.interconnect.traffic import parse_rectangle
-from tlm.trace import Timeline
-from wafertlm.api.kernel_run import kernel_options, kernel_run
+from wafertlm.asked.kernel import KernelOptions, known_names
 from wafertlm.commands.common import OutputFile, WholeNumber, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.kernel import Execution, KernelOptions, Setup
-from wafertlm.kernel.binding import PART_NAMES, binding
-from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress, warn
 from wafertlm.stopwatch import Stopwatch
+
+if TYPE_CHECKING:  # slow to import: only to run
+    from tlm.trace import Timeline
+    from wafertlm.kernel import Setup
 
 _SHOWN_SIDE = 8
 
 
 def _render(result: Result) -> RenderableType:
+    from wafertlm.kernel.binding import PART_NAMES, binding
+
     options = result["options"]
     title = f"{options['kernel']} {options['shape']} on {options['grid']} of {chip_told(options)}"
     table = Table("figure", "value", title=escape(f"{title}, level {options['level']}"))
@@ -82,11 +82,14 @@ def command(
     Matrices lie in the tiles' memories before and after; those of attention come from off-chip
     memory, whose time is counted with --memory.
     """
+    from wafertlm.api.kernel_run import kernel_options, kernel_run
+    from wafertlm.kernel import Execution
+
     options = kernel_options(given)
     shown: Timeline | None = None
     with progress(f"{options.kernel}: operations") as told:
 
-        def execute(setup: Setup, watch: Stopwatch) -> Execution:
+        def execute(setup: "Setup", watch: Stopwatch) -> Execution:
             nonlocal shown
             if timeline is not None:
                 shown = _timeline(setup, region, every)
@@ -109,7 +112,7 @@ def command(
     emit(run.result, as_json, _render, out)
 
 
-def _store_timeline(shown: Timeline, path: Path) -> None:
+def _store_timeline(shown: "Timeline", path: Path) -> None:
     shown.write(path)
     if shown.dropped or shown.dropped_transfers:
         log(
@@ -118,7 +121,11 @@ def _store_timeline(shown: Timeline, path: Path) -> None:
         )
 
 
-def _timeline(setup: Setup, region: str | None, every: int) -> Timeline:
+def _timeline(setup: "Setup", region: str | None, every: int) -> "Timeline":
+    from tlm.interconnect.packets import TileSet
+    from tlm.interconnect.traffic import parse_rectangle
+    from tlm.trace import Timeline
+
     rows, cols = setup.span
     shown = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
     if region is not None:

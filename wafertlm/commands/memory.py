@@ -7,9 +7,9 @@ import click
 from rich.console import RenderableType
 from rich.table import Table
 
+from wafertlm.asked.memory import MemoryOptions, known_names
 from wafertlm.commands.common import options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.memory import MemoryOptions, known_names, run_memory
 from wafertlm.output import Result, complete, emit
 from wafertlm.stopwatch import stopwatch
 
@@ -42,6 +42,8 @@ def command(as_json: bool, **given: Any) -> None:
     row_hit_fraction, of column commands, those to a row that had served one since its activate;
     refresh_fraction, of the time, that from a refresh falling due to the end of its tRFC.
     """
+    from wafertlm.memory import run_memory
+
     options = MemoryOptions(**given)
     with stopwatch() as watch:
         figures = asdict(run_memory(options))

@@ -9,10 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError
+from wafertlm.asked.noc import NocOptions, known_names
 from wafertlm.commands.common import OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.noc import NocOptions, run_noc
-from wafertlm.noc.run import known_names
 from wafertlm.output import TIMES, CheckFailedError, Result, emit
 from wafertlm.stopwatch import stopwatch
 
@@ -66,6 +65,8 @@ def _latencies(result: Result) -> Iterator[tuple[str, float]]:
 @output_options(known_names)
 def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Run traffic or a collective on a mesh of the project's routers, or of custom ones."""
+    from wafertlm.noc.run import run_noc
+
     if given["mesh"] is None:
         raise InputError("--mesh: not given; write ROWSxCOLS, such as 4x4")
     options = NocOptions(**given)

@@ -3,27 +3,27 @@
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.files import whole_file
 from wafertlm.commands.common import OutputFile, WholeNumber, render_names
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.finding import Again, run_again
 from wafertlm.output import CheckFailedError, Result, complete, emit
-from wafertlm.replay import Stored, load, names
 from wafertlm.stopwatch import Stopwatch, stopwatch
-from wafertlm.watched import Watch
+
+if TYPE_CHECKING:  # slow to import: only to run
+    from wafertlm.finding import Again
+    from wafertlm.replay import Stored
 
 
 def replay_result(
-    stored: Stored, number: int, wave: Path | None, watch: Stopwatch
+    stored: "Stored", number: int, wave: Path | None, watch: Stopwatch
 ) -> dict[str, Any]:
     """Figures of a case on RTL and on the model, now and as stored (`wafertlm.replay.Replayed`).
 
@@ -31,6 +31,8 @@ def replay_result(
         InputError: if the wave cannot be written, or the harness leaves none.
         CheckFailedError: if the RTL cannot be built, is wrong or hangs; what wave there is stays.
     """
+    from cosim.errors import HangError, SimulationError
+
     failure: Exception | None = None
     figures: dict[str, Any] = {}
     with whole_file(wave) if wave else nullcontext() as scratch:
@@ -46,13 +48,16 @@ def replay_result(
     return {**figures, "wave": wave}
 
 
-def finding_result(spec_file: str, scene: Path, wave: Path | None, watch: Stopwatch) -> Again:
+def finding_result(spec_file: str, scene: Path, wave: Path | None, watch: Stopwatch) -> "Again":
     """The scene of a finding, run again.
 
     Raises:
         InputError: if a file cannot be read, or the wave not be written.
         CheckFailedError: if the RTL cannot be built.
     """
+    from cosim.errors import SimulationError
+    from wafertlm.finding import run_again
+
     with whole_file(wave) if wave else nullcontext() as scratch:
         try:
             return run_again(spec_file, scene, scratch, watch.compiling)
@@ -111,6 +116,9 @@ def _render(result: Result) -> RenderableType:
 
 def _listed(experiment: str | None, rtl: str | None) -> dict[str, list[str]]:
     """What may be replayed: experiments, or the cases of one with their numbers."""
+    from wafertlm.replay import load, names
+    from wafertlm.watched import Watch
+
     if experiment is None:
         return {"experiments": names(rtl)}
     points = load(experiment, rtl, Watch()).result.check
@@ -148,6 +156,9 @@ def command(
     mesh begins with the case, any other with the run. Exit status 1 if the RTL's figure is not the
     stored one, or as long as a finding goes wrong.
     """
+    from wafertlm.replay import load, names
+    from wafertlm.watched import Watch
+
     if finding is not None:
         if experiment is not None or number is not None or worst or as_list:
             raise InputError("--finding: allowed: with --rtl, --wave and --json only")

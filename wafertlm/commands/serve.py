@@ -10,17 +10,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
-from tlm.plotting import FORMATS, save
-from wafertlm.api.serving_run import hold_drawable, serving_options, serving_run
+from wafertlm.asked.serve import ServeOptions, known_names
 from wafertlm.commands.common import Number, OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import chip_told
 from wafertlm.output import TIMES, Result, emit, progress, warn
-from wafertlm.serving import ServeOptions
-from wafertlm.serving.run import known_names
-from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S
 
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
+_CHECKPOINT_EVERY_S = 30.0  # the engine's
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
 
 
@@ -77,7 +74,7 @@ _FILE = OutputFile()
 @click.option(
     "--checkpoint-every",
     type=Number(),
-    default=CHECKPOINT_EVERY_S,
+    default=_CHECKPOINT_EVERY_S,
     show_default=True,
     help="Seconds.",
 )
@@ -95,6 +92,9 @@ def command(
 
     The load is a --trace or a --workload with --rate and --requests.
     """
+    from tlm.plotting import save
+    from wafertlm.api.serving_run import serving_options, serving_run
+
     options = serving_options(given)
     if plot is not None:
         _check_plot(plot, options)
@@ -107,6 +107,9 @@ def command(
 
 
 def _check_plot(path: Path, options: ServeOptions) -> None:
+    from tlm.plotting import FORMATS
+    from wafertlm.api.serving_run import hold_drawable
+
     if path.suffix not in FORMATS:
         raise InputError(f"--plot: found '{path}'; allowed: an ending of {', '.join(FORMATS)}")
     hold_drawable(options.seeds)

@@ -1,38 +1,30 @@
 """``wafertlm show``: the file of a chip, a model or a router, to start one's own from."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cosim.spec.mesh import load_spec
-from tlm.chips import Chip
-from tlm.chips import find as chips
-from tlm.chips.area import core_mm2
 from tlm.errors import InputError, choose
 from tlm.files import names_file
-from tlm.tables import Table
 from wafertlm.commands.common import output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Result, complete, config_hash, emit
-from wafertlm.routers import copy_router, router_names, specification
 from wafertlm.stopwatch import stopwatch
-from workloads.models import find as models
-from workloads.models import model_names
 
-_KINDS: dict[str, tuple[Callable[[str], Table], Callable[[str], str]]] = {
-    "chip": (chips.find_chip, chips.text_of),
-    "model": (models.find_model, models.text_of),
-}
 _ROUTER = "router"
+_KINDS = ("chip", "model", _ROUTER)
 
 
 def known_names() -> dict[str, list[str]]:
     """What the arguments may name."""
+    from tlm.chips.find import all_chip_names
+    from wafertlm.routers import router_names
+    from workloads.models import model_names
+
     return {
-        "kinds": [*_KINDS, _ROUTER],
-        "chips": list(chips.all_chip_names()),
+        "kinds": list(_KINDS),
+        "chips": list(all_chip_names()),
         "models": list(model_names()),
         "routers": router_names(),
     }
@@ -46,13 +38,21 @@ def show_figures(kind: str, asked: str) -> dict[str, Any]:
     Raises:
         InputError: for a name that is not known, and a file at fault.
     """
-    if choose("kind", kind, (*_KINDS, _ROUTER)) == _ROUTER:
+    from cosim.spec.mesh import load_spec
+    from tlm.chips import Chip
+    from tlm.chips import find as chips
+    from tlm.chips.area import core_mm2
+    from wafertlm.routers import specification
+    from workloads.models import find as models
+
+    if choose("kind", kind, _KINDS) == _ROUTER:
         spec = load_spec(specification(asked))
         return {"toml": spec.file.read_text(encoding="utf-8"), kind: spec.model_dump()}
-    find, text_of = _KINDS[kind]
-    found = find(asked)
-    area = {"core_mm2": core_mm2(found)} if isinstance(found, Chip) and found.area else {}
-    return {"toml": text_of(asked), kind: found.model_dump(), **area}
+    if kind == "model":
+        return {"toml": models.text_of(asked), kind: models.find_model(asked).model_dump()}
+    chip = chips.find_chip(asked)
+    area = {"core_mm2": core_mm2(chip)} if isinstance(chip, Chip) and chip.area else {}
+    return {"toml": chips.text_of(asked), kind: chip.model_dump(), **area}
 
 
 def _render(result: Result) -> str:
@@ -76,8 +76,10 @@ def command(kind: str | None, name: str | None, copied_to: Path | None, as_json:
     These are --chip, --model and --rtl. A config.json in Hugging Face's format is shown as the TOML
     that it becomes. A router also has Verilog: --out copies all of it.
     """
+    from wafertlm.routers import copy_router
+
     if kind is None or name is None:
-        kinds = " or ".join(f"'show {each} NAME'" for each in (*_KINDS, _ROUTER))
+        kinds = " or ".join(f"'show {each} NAME'" for each in _KINDS)
         raise InputError(f"show: write {kinds}; see --list for names")
     if copied_to is not None and kind != _ROUTER:
         raise InputError(f"--out: found it with '{kind}'; allowed: with router")

@@ -8,13 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose
-from tlm.plotting import STYLE
-from wafertlm.api.study_run import STUDIES, study
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Result, emit, progress
-from workloads.studies.layered_prefill.study import FULL_SEEDS, QUICK_SEEDS
-from workloads.studies.profiles import record
 
 _FILE = OutputFile()
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -106,13 +102,18 @@ def _interval(ends: list[float] | None) -> str:
     return "-" if ends is None else f"{ends[0]:,.4g} to {ends[1]:,.4g}"
 
 
+def _known_names() -> dict[str, list[str]]:
+    from wafertlm.api.study_run import STUDIES
+
+    return {"studies": list(STUDIES)}
+
+
 @click.command("study", cls=GroupedCommand)
 @click.argument("name", required=False)
 @click.option(
     "--quick",
     is_flag=True,
-    help=f"{QUICK_SEEDS} seeds instead of {FULL_SEEDS}; kernels in closed form where many are run; "
-    "fewer readings.",
+    help="Fewer seeds; kernels in closed form where many are run; fewer readings.",
 )
 @click.option("--seed", type=WholeNumber(), default=0, show_default=True, help="The first seed.")
 @click.option(
@@ -124,7 +125,7 @@ def _interval(ends: list[float] | None) -> str:
 @click.option("--plots", type=_FOLDER, help="Write the study's plots into a folder (PNG).")
 @click.option("--record", "recorded", is_flag=True, help="Store how far off the chips are.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
-@output_options(lambda: {"studies": list(STUDIES)})
+@output_options(_known_names)
 def command(
     name: str | None,
     quick: bool,
@@ -141,6 +142,8 @@ def command(
     With --record, `wafertlm serve` says from then on how far a chip's profile is from what was
     measured on it.
     """
+    from wafertlm.api.study_run import STUDIES, study
+
     if name is None:
         raise InputError(f"study: not given; known: {', '.join(STUDIES)}")
     if recorded and (quick or not STUDIES[choose("study", name, tuple(STUDIES))].chips):
@@ -151,9 +154,13 @@ def command(
     result = ran.result
     emit(result, as_json, _render, out)
     if recorded:
+        from workloads.studies.profiles import record
+
         record(name, result["errors_by_chip"])
     if plots is not None:
-        from matplotlib import rc_context  # slow to import
+        from matplotlib import rc_context
+
+        from tlm.plotting import STYLE
 
         with rc_context(STYLE):
             import_module(STUDIES[name].plots).draw(result, plots)

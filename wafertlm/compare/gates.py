@@ -9,8 +9,8 @@ from rich.markup import escape
 from tlm.chips import find_tiles
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
+from wafertlm.asked.noc import NocOptions
 from wafertlm.compare.variants import Variant
-from wafertlm.noc.run import NocOptions
 from wafertlm.output import log
 from wafertlm.stopwatch import Stopwatch
 

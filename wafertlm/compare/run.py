@@ -8,10 +8,9 @@ from tlm.calibrated import load_result
 from tlm.chips import find_chip
 from tlm.errors import InputError
 from tlm.interconnect.traffic import PATTERNS
+from wafertlm.asked.mapped import ON_DIES, ON_GROUPS, ON_POOLS
 from wafertlm.compare.routers import calibrate_if_need_be
 from wafertlm.compare.variants import Variant
-from wafertlm.die_options import ON_DIES
-from wafertlm.group_options import ON_GROUPS, ON_POOLS
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.iteration.run import IterationResult
 from wafertlm.kernel import KernelOptions

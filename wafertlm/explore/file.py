@@ -12,11 +12,8 @@ from pydantic import Field, PlainValidator, model_validator
 from tlm.errors import InputError
 from tlm.files import is_file
 from tlm.tables import Natural, Table, toml_fields
+from wafertlm.asked import iteration, kernel, noc, serve
 from wafertlm.command_words import OPTIONS
-from wafertlm.iteration import options as iteration
-from wafertlm.kernel import options as kernel
-from wafertlm.noc import run as noc
-from wafertlm.serving import options as serving
 
 Choice = bool | int | float | str
 Number = int | float
@@ -27,7 +24,7 @@ _KNOWN: dict[str, Sequence[str]] = {
     "noc": noc.LEVELS,
     "kernel": kernel.LEVELS,
     "iteration": iteration.LEVELS,
-    "serve": serving.LEVELS,
+    "serve": serve.LEVELS,
 }
 #: As a level of the confirmation: there is none.
 NONE = "none"

@@ -1,6 +1,6 @@
 """One iteration of a model on a chip, kernel by kernel."""
 
-from wafertlm.iteration.options import IterationOptions
+from wafertlm.asked.iteration import IterationOptions
 from wafertlm.iteration.run import IterationResult, run_iteration
 
 __all__ = ["IterationOptions", "IterationResult", "run_iteration"]

@@ -8,13 +8,14 @@ from tlm.calibrated import stale_allowed
 from tlm.chips import Chip, find_tiles
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
-from wafertlm.die_options import ON_DIES, die_mapping
-from wafertlm.group_options import ON_GROUPS, group_parallel
+from wafertlm.asked.iteration import LEVELS, IterationOptions
+from wafertlm.asked.kernel import KernelOptions
+from wafertlm.asked.mapped import ON_DIES, ON_GROUPS
+from wafertlm.die_options import die_mapping
+from wafertlm.group_options import group_parallel
 from wafertlm.iteration.dies import DieIteration
 from wafertlm.iteration.groups import GroupIteration
-from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.iteration.wafer import WaferIteration
-from wafertlm.kernel.options import KernelOptions
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import hold_cost, run_setup
 from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tlm.errors import InputError
-from wafertlm.kernel.options import KernelOptions, chip_grid
+from wafertlm.asked.kernel import KernelOptions
+from wafertlm.kernel.options import chip_grid
 from wafertlm.kernel.setup import Ground, grounded
 from workloads.models import Model
 from workloads.serving.price.cost import Batch

@@ -1,6 +1,6 @@
 """Kernels on chips, at the level of detail that a question needs: the names for notebooks."""
 
-from wafertlm.kernel.options import KernelOptions
+from wafertlm.asked.kernel import KernelOptions
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import run_kernel, run_setup
 from wafertlm.kernel.setup import Execution, Setup, resolve

@@ -14,7 +14,7 @@ from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.target import DramMemory
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import Channel, OffChipMemory
-from wafertlm.kernel.options import RTL
+from wafertlm.asked.kernel import RTL
 from wafertlm.stopwatch import Building
 from workloads.machine.moved import Moved
 

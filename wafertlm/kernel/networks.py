@@ -12,8 +12,8 @@ from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.lines import MeshPort
 from tlm.program import Program
 from tlm.tiles.mesh import TiledMesh
+from wafertlm.asked.kernel import RTL
 from wafertlm.kernel.memory import NO_MEMORY, KernelMemory, memory_at
-from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import PLAIN, Execution, Setup
 from wafertlm.output import CheckFailedError
 

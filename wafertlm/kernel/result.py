@@ -17,7 +17,7 @@ from tlm.level_errors import (
     level_error,
     rtl_steps,
 )
-from wafertlm.kernel.options import RTL
+from wafertlm.asked.kernel import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
 from wafertlm.plmr import plmr_warnings

@@ -10,9 +10,9 @@ from tlm.program.data import Gemm
 from tlm.program.operations import Work
 from tlm.tiles.programs import on_tiles
 from tlm.trace import link_flits
+from wafertlm.asked.kernel import RTL, KernelOptions
 from wafertlm.kernel.memory import KernelMemory, memory_at
 from wafertlm.kernel.networks import Timed, memory_cycles, simulate, without_memory
-from wafertlm.kernel.options import RTL, KernelOptions
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.setup import PLAIN, Execution, Setup, resolve
 from workloads.kernels.tile_jobs import on_own_tiles

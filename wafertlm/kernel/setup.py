@@ -19,10 +19,9 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder
+from wafertlm.asked.kernel import RTL, KernelOptions
 from wafertlm.kernel.custom import custom_name, find_kernel
 from wafertlm.kernel.options import (
-    RTL,
-    KernelOptions,
     Levels,
     chip_grid,
     chip_of_dtype,

@@ -16,7 +16,8 @@ from tlm.program import Program
 from tlm.program.harvest import Harvest, least_harvest
 from tlm.program.remap import on_lines
 from tlm.program.unequal import on_unequal_tiles, percent_table
-from wafertlm.kernel.options import KernelOptions, Levels
+from wafertlm.asked.kernel import KernelOptions
+from wafertlm.kernel.options import Levels
 
 
 @dataclass(frozen=True, slots=True)

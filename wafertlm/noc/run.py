@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cosim.errors import HangError, SimulationError
 from cosim.spec.project import MeshParameters
-from tlm.calibrated import file_hash
 from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.closed_form import estimate, highest_load
-from tlm.interconnect.collectives import COLLECTIVES as ROUTED
 from tlm.interconnect.collectives import CollectiveTraffic, group_tiles
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
@@ -25,9 +23,10 @@ from tlm.interconnect.traffic import (
     parse_tile,
     read_packets,
 )
+from wafertlm.asked.noc import LEVELS, NocOptions, known_names
 from wafertlm.noc.networks import Network, custom_network, project_network, simulate_at
 from wafertlm.noc.software import addition_cycles, software_cycles
-from wafertlm.options import Flag, parse_grid
+from wafertlm.options import parse_grid
 from wafertlm.output import CheckFailedError, complete
 from wafertlm.stopwatch import Building
 from workloads.kernels.parts.software import KINDS as SOFTWARE
@@ -36,55 +35,12 @@ from workloads.kernels.parts.software import SoftwareCollective
 if TYPE_CHECKING:  # slow to import: only for custom routers
     from wafertlm.custom import CustomRouters
 
-LEVELS = ("rtl", "at", "perf")
-COLLECTIVES = (*ROUTED, *SOFTWARE)
+COLLECTIVES = known_names()["collectives"]
 _LARGEST_RTL_SIDE = 8
 _LARGEST_SIDE = 1024
 _ZERO_LOAD_CYCLES = 2**62
 _DEEPEST_FIFO = 256
 _HANGS = (DeadlockError, HangError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NocOptions:
-    """Traffic or a collective on a mesh; None where not given."""
-
-    mesh: Annotated[str, "ROWSxCOLS."]
-    level: Annotated[str, "rtl, at or perf."] = "at"
-    traffic: Annotated[
-        str | None, "A pattern, or a CSV file cycle,source,destinations,flits,kind."
-    ] = None
-    rate: Annotated[float | None, "Flits a node creates a cycle."] = None
-    packet_flits: Annotated[int, "Flits of a packet."] = 4
-    cycles: Annotated[int, "Cycles of creation."] = 5000
-    seed: Annotated[int, "Seed of the traffic."] = 0
-    multicast_fraction: Annotated[float, "Share of multicasts."] = 0.0
-    saturation: Annotated[
-        bool,
-        "Also find the highest accepted load that does not saturate; rates above and below run.",
-    ] = False
-    collective: Annotated[str | None, "A collective instead of traffic."] = None
-    group: Annotated[str | None, "row, column, all or r0:r1,c0:c1 (half-open)."] = None
-    source: Annotated[str | None, "ROW,COL of the collective's root."] = None
-    flits: Annotated[int | None, "Payload flits of the collective."] = None
-    fifo_depth: Annotated[int | None, "Flits a router buffer holds."] = None
-    stages: Annotated[int | None, "1 or 2 cycles an input; if not given as rtl/noc has it."] = None
-    unprotected: Annotated[bool, "Without cut-through: multicasts are not cut, and may hang."] = (
-        False
-    )
-    rtl: Annotated[
-        str | None, "A custom mesh, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
-    ] = None
-
-    def recorded(self) -> dict[str, Any]:
-        """The options as a result keeps them: a file of packets by its content."""
-        recorded = asdict(self)
-        if self.traffic is not None and self.traffic not in PATTERNS:
-            path = Path(self.traffic)
-            recorded["traffic"] = f"{path.name} {file_hash(path)}"
-        if self.rtl is not None:
-            recorded["rtl"] = Path(self.rtl).name
-        return recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +100,6 @@ def run_noc(options: NocOptions, building: Building = nullcontext) -> NocResult:
     except SimulationError as error:
         raise CheckFailedError(str(error)) from error
     return NocResult(options, network, found)
-
-
-def known_names() -> dict[str, list[str]]:
-    """What the options may name."""
-    names = {"traffic": PATTERNS, "collectives": COLLECTIVES, "levels": LEVELS}
-    return {kind: list(known) for kind, known in names.items()}
 
 
 def _network(options: NocOptions) -> Network:

@@ -10,23 +10,17 @@ from tlm.chips import Chip
 from tlm.chips.area import core_mm2
 from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
-from wafertlm.die_options import ROUTINGS
+from wafertlm.asked.serve import ServeOptions
 from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import level_error, rests_on
 from wafertlm.serving.highest import highest_rate
 from wafertlm.serving.interval import Interval, interval
 from wafertlm.serving.objectives import missed
-from wafertlm.serving.options import ALL_SCHEDULERS, LEVELS, ServeOptions
 from wafertlm.serving.service import Service
 from wafertlm.version import __version__
-from workloads.kernels.attention.flat_plan import SCHEDULES
-from workloads.kernels.parts.collectives import METHODS
-from workloads.models import DTYPE_BYTES, model_names
 from workloads.models.find import shipped_as as shipped_model
 from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
 from workloads.serving.engine.run import Watch
-from workloads.serving.load.generator import WORKLOADS
-from workloads.serving.price.models import serving_chips
 from workloads.serving.result.rows import RowWriter, row_file
 from workloads.serving.result.seeds import mean_of
 from workloads.serving.schedulers import is_custom
@@ -139,21 +133,6 @@ def _profile_error(service: Service) -> ProfileError:
         "profile_pct is null: published rows are of the models' own weights, without "
         "--expert-parallel and --draft-tokens",
     )
-
-
-def known_names() -> dict[str, list[str]]:
-    """What the options may name."""
-    return {
-        "models": list(model_names()),
-        "chips": sorted(serving_chips()),
-        "schedulers": list(ALL_SCHEDULERS),
-        "levels": list(LEVELS),
-        "workloads": [*sorted(WORKLOADS), "fixed:IN:OUT"],
-        "weights": list(DTYPE_BYTES),
-        "collectives": list(METHODS),
-        "schedules": list(SCHEDULES),
-        "routings": list(ROUTINGS),
-    }
 
 
 def _notes(figures: Mapping[str, Any]) -> list[str]:

@@ -13,12 +13,13 @@ from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
 from tlm.python_files import PythonName
-from wafertlm.die_options import ON_DIES, die_mapping
-from wafertlm.group_options import ON_GROUPS, ON_POOLS, group_parallel
+from wafertlm.asked.mapped import ON_DIES, ON_GROUPS, ON_POOLS
+from wafertlm.asked.serve import MAPPED, ServeOptions
+from wafertlm.die_options import die_mapping
+from wafertlm.group_options import group_parallel
 from wafertlm.options import contents, recorded
 from wafertlm.plmr import RunKernel, plmr_warnings
 from wafertlm.serving.measuring import lt_runs
-from wafertlm.serving.options import MAPPED, ServeOptions
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.groups import PD_PLACEMENTS, Parallel
 from workloads.machine.kv_levels import BLOCK_TOKENS

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tlm.calibrated import REPOSITORY
+from wafertlm.asked.serve import known_names
 from wafertlm.cli import run
-from wafertlm.serving.run import known_names
 
 _TEXT = (REPOSITORY / "docs" / "serving.md").read_text(encoding="utf-8")
 _COMMANDS = re.findall(r"^    (wafertlm .*)$", _TEXT, re.MULTILINE)

@@ -2,19 +2,22 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from tlm.chips import chip_names
 from tlm.errors import InputError, check_range
-from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP, ROUTINGS
-from wafertlm.group_options import (
+from wafertlm.asked.kernel import COMPUTE_LEVELS, MEMORY_LEVELS
+from wafertlm.asked.mapped import (
     DP_HELP,
+    MERGE_HELP,
     MICRO_BATCH_HELP,
+    OVERLAP_HELP,
     PARTITION_HELP,
     PLACEMENT_HELP,
+    PP_HELP,
+    ROUTING_HELP,
+    ROUTINGS,
     TP_HELP,
 )
-from wafertlm.kernel.options import COMPUTE_LEVELS, MEMORY_LEVELS
 from wafertlm.options import (
     COLLECTIVE_HELP,
     GROUP_HELP,
@@ -24,13 +27,9 @@ from wafertlm.options import (
     SET_HELP,
     Flag,
 )
-from workloads.kernels.attention.flat_plan import SCHEDULES
-from workloads.kernels.gemm.partition_plan import PARTITIONS
-from workloads.kernels.parts.collectives import METHODS
-from workloads.machine.order import PLACEMENTS
-from workloads.models import model_names
-from workloads.serving.engine.speculation import MOST_DRAFTED
-from workloads.serving.price.cost import Batch
+
+if TYPE_CHECKING:  # slow to import: only to run
+    from workloads.serving.price.cost import Batch
 
 LEVELS = ("perf", "lt", "at")
 #: More is no iteration that anybody runs, and takes long to plan.
@@ -85,12 +84,15 @@ class IterationOptions:
     set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 
     @property
-    def batch(self) -> Batch:
+    def batch(self) -> "Batch":
         """What is computed; every prompt chunk and every decoding request gives a next token.
 
         Raises:
             InputError: if nothing is, or it is written in another form.
         """
+        from workloads.serving.engine.speculation import MOST_DRAFTED
+        from workloads.serving.price.cost import Batch
+
         prefills = tuple(_prefill(text) for text in self.prefill)
         sequences = context = 0
         if self.decode is not None:
@@ -112,6 +114,13 @@ class IterationOptions:
 
 def known_names() -> dict[str, list[str]]:
     """What the options may name."""
+    from tlm.chips import chip_names
+    from workloads.kernels.attention.flat_plan import SCHEDULES
+    from workloads.kernels.gemm.partition_plan import PARTITIONS
+    from workloads.kernels.parts.collectives import METHODS
+    from workloads.machine.order import PLACEMENTS
+    from workloads.models import model_names
+
     return {
         "models": list(model_names()),
         "chips": list(chip_names()),

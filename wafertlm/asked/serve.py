@@ -3,16 +3,20 @@
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tlm.errors import InputError, check_range, choose, hold_least
-from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP
-from wafertlm.group_options import (
+from wafertlm.asked.mapped import (
     DP_HELP,
+    MERGE_HELP,
     MICRO_BATCH_HELP,
     ON_POOLS,
+    OVERLAP_HELP,
     PARTITION_HELP,
     PLACEMENT_HELP,
+    PP_HELP,
+    ROUTING_HELP,
+    ROUTINGS,
     TP_HELP,
 )
 from wafertlm.options import (
@@ -25,13 +29,11 @@ from wafertlm.options import (
     Flag,
     parse_group,
 )
-from workloads.kernels.attention.flat_plan import SCHEDULES
-from workloads.kernels.catalogue import Choices
-from workloads.kernels.parts.collectives import METHODS
-from workloads.models import DTYPE_BYTES
-from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES
-from workloads.serving.result.metrics import Slo
 from workloads.serving.schedulers import SCHEDULERS, is_custom
+
+if TYPE_CHECKING:  # slow to import: only to run
+    from workloads.kernels.catalogue import Choices
+    from workloads.serving.result.metrics import Slo
 
 DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
@@ -60,7 +62,7 @@ class ServeOptions:
     ]
     level: Annotated[str, "Of prices on tiles: perf or lt."] = "perf"
     weights: Annotated[
-        str | None, f"Width of all weights: {', '.join(DTYPE_BYTES)}; default: as shipped."
+        str | None, "Width of all weights: bf16, fp16, fp8, fp4; default: as shipped."
     ] = None
     expert_parallel: Annotated[
         int | None, "Groups of GPUs, or dies of a group, that whole experts are dealt out to."
@@ -118,9 +120,7 @@ class ServeOptions:
     link_latency_s: Annotated[float | None, "Latency between the pools."] = None
     kv_tokens: Annotated[int | None, "Key-value memory, instead of what weights leave."] = None
     kv_sram_tokens: Annotated[int | None, "Key-value memory in SRAM, which spills to that."] = None
-    max_sequences: Annotated[int, "Running at once; on a wafer of each die."] = (
-        DEFAULT_MAX_SEQUENCES
-    )
+    max_sequences: Annotated[int, "Running at once; on a wafer of each die."] = 256  # the engine's
     draft_tokens: Annotated[int | None, "Speculative decoding with drafts so long."] = None
     acceptance: Annotated[float, "Of a drafted token."] = 0.7
     find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False
@@ -144,18 +144,22 @@ class ServeOptions:
         return self.workload is not None or self.draft_tokens is not None
 
     @property
-    def choices(self) -> Choices:
+    def choices(self) -> "Choices":
         """Variants of kernels on tiles.
 
         Raises:
             InputError: if rows and columns of a group are not numbers.
         """
+        from workloads.kernels.catalogue import Choices
+
         group = parse_group(self.group)
         return Choices(self.collective, schedule=self.schedule, group=group)
 
     @property
-    def slo(self) -> Slo:
+    def slo(self) -> "Slo":
         """What requests should attain."""
+        from workloads.serving.result.metrics import Slo
+
         return Slo(self.slo_ttft_s, self.slo_tbt_ms)
 
     def check(self) -> None:
@@ -164,6 +168,10 @@ class ServeOptions:
         Raises:
             InputError: naming the option, what was found and what is allowed.
         """
+        from workloads.kernels.attention.flat_plan import SCHEDULES
+        from workloads.kernels.parts.collectives import METHODS
+        from workloads.models import DTYPE_BYTES
+
         if not is_custom(self.scheduler):
             choose("scheduler", self.scheduler, ALL_SCHEDULERS)
         if self.level not in LEVELS:
@@ -221,6 +229,27 @@ class ServeOptions:
         ):
             if (value := getattr(self, name)) is not None:
                 raise InputError(f"{_option(name)}: found {value}; only {DISAGGREGATION} has pools")
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    from workloads.kernels.attention.flat_plan import SCHEDULES
+    from workloads.kernels.parts.collectives import METHODS
+    from workloads.models import DTYPE_BYTES, model_names
+    from workloads.serving.load.generator import WORKLOADS
+    from workloads.serving.price.models import serving_chips
+
+    return {
+        "models": list(model_names()),
+        "chips": sorted(serving_chips()),
+        "schedulers": list(ALL_SCHEDULERS),
+        "levels": list(LEVELS),
+        "workloads": [*sorted(WORKLOADS), "fixed:IN:OUT"],
+        "weights": list(DTYPE_BYTES),
+        "collectives": list(METHODS),
+        "schedules": list(SCHEDULES),
+        "routings": list(ROUTINGS),
+    }
 
 
 def _option(name: str) -> str:

@@ -1,0 +1,32 @@
+"""A collective between dies, as a user says it."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from wafertlm.options import NAME_OR_FILE, SET, SET_HELP
+
+LEVELS = ("lt", "perf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiesOptions:
+    """A collective between dies; None where not given."""
+
+    chip: Annotated[str, "Chip profile with dies: a shipped one, or a TOML file.", NAME_OR_FILE]
+    collective: Annotated[str, "What the dies do together."]
+    bytes: Annotated[int, "Of each message, block or die; of all-reduce the whole."]
+    group: Annotated[str, "all, or r0:r1,c0:c1 of the dies."] = "all"
+    level: Annotated[str, "lt or perf."] = "lt"
+    kernel_s: Annotated[float | None, "Seconds of a kernel before the collective."] = None
+    repeat: Annotated[int, "Kernels and collectives."] = 1
+    micro_batches: Annotated[int, "Parts when overlapped."] = 2
+    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    from tlm.chips import chip_names, load_chip
+    from tlm.dies.collectives import COLLECTIVES
+
+    wafers = [name for name in chip_names() if "RxC" not in name and load_chip(name).dies]
+    return {"chips": wafers, "collectives": list(COLLECTIVES), "levels": list(LEVELS)}
