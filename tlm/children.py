@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from tlm.scratch import scratch_folder
+
 # Kills a group of processes when its input ends without a line: when the process that holds the
 # other end is gone, however it ended.
 _WATCH = 'read -r ended || kill -9 "-$1"'
@@ -20,6 +22,8 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end.
 
+    Compilers that are ended leave temporary files: each run has a folder of its own for them.
+
     Args:
         command: The program and its arguments.
         environment: Its environment.
@@ -31,6 +35,13 @@ def run(
     Raises:
         KeyboardInterrupt: if `end_all` ended it.
     """
+    with scratch_folder() as temporary:
+        return _run(command, {**environment, "TMPDIR": str(temporary)}, folder)
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], folder: str | None
+) -> subprocess.CompletedProcess[str]:
     child = subprocess.Popen(
         command,
         env=environment,

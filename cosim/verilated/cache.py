@@ -108,8 +108,12 @@ def _build(folder: Path, make: Callable[[Path], None], shown: str, nodes: int, w
         shutil.rmtree(left, ignore_errors=True)
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}")
     scratch.mkdir()
-    with told(shown, scratch, nodes, work):
-        make(scratch)
+    try:
+        with told(shown, scratch, nodes, work):
+            make(scratch)
+    except KeyboardInterrupt:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
     for path in scratch.iterdir():
         if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:
             path.unlink()

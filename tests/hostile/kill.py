@@ -3,6 +3,9 @@
 Each runs in a copy of the sources, once undisturbed. Then it is ended by SIGKILL or SIGTERM,
 every other time while a program of its own runs or a file is being written, and begun again. It
 has to leave the same bytes as the undisturbed one, no process, and nothing in temporary folders.
+
+Whole campaigns would take days so. Those of the copies make two experiments and compare the levels
+on a few cases; they store all that whole ones do.
 """
 
 import hashlib
@@ -17,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import click
@@ -25,12 +29,12 @@ _REPOSITORY = Path(__file__).parents[2]
 _SOURCES = ("wafertlm", "tlm", "cosim", "calibration", "workloads", "rtl", "verification", "docs")
 _MARK = "WAFERTLM_KILLED"
 #: So long a process may take to be gone: the simulator of a killed campaign ends its run.
-_GONE_S = 60.0
+_GONE_S = 180.0
 _LONGEST_S = 1800.0
 _SERVE = (
-    *("serve", "--model", "llama3-8b", "--chip", "flat32", "--scheduler", "chunked"),
-    *("--workload", "sharegpt", "--rate", "4", "--requests", "800", "--out", "out/s.json"),
-    *("--requests-csv", "out/s.csv", "--checkpoint", "out/state", "--checkpoint-every", "0.2"),
+    *("serve", "--model", "llama3-8b", "--chip", "h100x2", "--scheduler", "chunked"),
+    *("--workload", "sharegpt", "--rate", "4", "--requests", "2000", "--out", "out/s.json"),
+    *("--requests-csv", "out/s.csv", "--checkpoint", "out/state", "--checkpoint-every", "0.05"),
 )
 _MESH = "docs/custom_rtl/mask_mesh/mask_mesh.toml"
 
@@ -42,31 +46,62 @@ class Scenario:
     Attributes:
         commands: What runs, side by side.
         left: Files and folders of which every byte counts.
+        weight: Which part of all ends are its own: those that take long have few.
         removed: Files that are missing at the beginning.
         is_cold: Nothing is built yet.
     """
 
     commands: tuple[tuple[str, ...], ...]
     left: tuple[str, ...]
+    weight: int
     removed: tuple[str, ...] = ()
     is_cold: bool = False
 
 
-_STORED = "calibration/results"
-_ONE = (f"{_STORED}/buffering.json", f"{_STORED}/systolic.json")
+_STORED = ("calibration", "docs", "README.md")
+_MADE, _IDENTIFIED = ("systolic", "memory"), ("buffering", "unicast")
+_FILES = tuple(f"calibration/results/{name}.json" for name in _MADE)
+_QUICK, _TWO = ("calibrate", "--quick"), ("--workers", "2")
+_STUDY = ("study", "flatattention", "--quick", "--resume", "kept", "--out", "out/f.json")
+_RTL = ("calibrate", "--rtl", _MESH, "--store-quick")
 SCENARIOS = {
-    "serve": Scenario((_SERVE,), ("out",)),
-    "report": Scenario((("report", "--out", "out/page.html"),), ("out",)),
-    "study": Scenario(
-        (("study", "flatattention", "--quick", "--resume", "kept", "--out", "out/f.json"),),
-        ("out",),
-    ),
-    "quick": Scenario((("calibrate", "--quick"),), (_STORED,)),
-    "quick-two-workers": Scenario((("calibrate", "--quick", "--workers", "2"),), (_STORED,)),
-    "store": Scenario((("calibrate",),), (_STORED,), _ONE),
-    "store-two-workers": Scenario((("calibrate", "--workers", "2"),), (_STORED,), _ONE),
-    "two-on-a-cold-cache": Scenario((("calibrate",),) * 2, (_STORED,), _ONE, is_cold=True),
-    "rtl": Scenario((("calibrate", "--rtl", _MESH, "--store-quick"),), (str(Path(_MESH).parent),)),
+    "serve": Scenario((_SERVE,), ("out",), 22),
+    "report": Scenario((("report", "--out", "out/page.html"),), ("out",), 14),
+    "study": Scenario((_STUDY,), ("out",), 12),
+    "quick": Scenario((_QUICK,), _STORED, 10),
+    "quick-two-workers": Scenario(((*_QUICK, *_TWO),), _STORED, 10),
+    "store": Scenario((("calibrate",),), _STORED, 10, _FILES),
+    "store-two-workers": Scenario((("calibrate", *_TWO),), _STORED, 10, _FILES),
+    "two-on-a-cold-cache": Scenario((("calibrate",),) * 2, _STORED, 4, _FILES, is_cold=True),
+    "rtl": Scenario((_RTL,), (str(Path(_MESH).parent),), 8),
+}
+#: What is added to sources of the copies.
+_SHORTER = {
+    "calibration/campaign.py": f"""
+EXPERIMENTS = tuple(each for each in EXPERIMENTS if each.name in {_MADE})
+""",
+    "calibration/routers/custom.py": f"""
+_all_experiments = experiments
+
+
+def experiments(subject: Subject) -> list[Experiment[Any]]:
+    return [each for each in _all_experiments(subject) if each.name in {_IDENTIFIED}]
+""",
+    "calibration/levels/models.py": """
+_all_points = level_points
+
+
+def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:
+    return _all_points({"softmax": kernels["softmax"]})
+""",
+    "calibration/levels/chips.py": """
+_all_points = chip_points
+
+
+def chip_points(seed: int) -> Iterator[ChipPoint]:
+    for _, point in zip(range(3), _all_points(seed)):
+        yield point
+""",
 }
 
 
@@ -78,8 +113,13 @@ class Place:
         self.sources, self.temporary = folder / "sources", folder / "temporary"
         self.mark = f"{os.getpid()}-{folder.name}"
         for name in _SOURCES:
-            ignored = shutil.ignore_patterns("__pycache__")
+            # With what is compiled of the models, which is of the same sources.
+            ignored = shutil.ignore_patterns("*.pyc")
             shutil.copytree(_REPOSITORY / name, self.sources / name, ignore=ignored)
+        for name, shorter in _SHORTER.items():
+            with (self.sources / name).open("a") as file:
+                file.write(shorter)
+        shutil.copy2(_REPOSITORY / "README.md", self.sources)
         for name in scenario.removed:
             (self.sources / name).unlink()
         (self.sources / "out").mkdir()
@@ -164,8 +204,9 @@ class Place:
         """Hash of every file that counts, and what lies in the temporary folder."""
         found = {}
         for name in self.scenario.left:
-            for path in sorted((self.sources / name).rglob("*")):
-                if path.is_file():
+            place = self.sources / name
+            for path in [place] if place.is_file() else sorted(place.rglob("*")):
+                if path.is_file() and path.parent.name != "__pycache__":
                     digest = hashlib.sha256(path.read_bytes()).hexdigest()
                     found[str(path.relative_to(self.sources))] = digest
         return found | {path.name: "temporary" for path in self.temporary.iterdir()}
@@ -201,6 +242,7 @@ def killed(name: str, count: int, seed: int) -> Mapping[str, int]:
             place.hold_gone()
             place.finish()
             found = place.bytes_left()
+            click.echo(f"{name}, number {number}: {how.name}", err=True)
             changed = {name for name in wanted | found if wanted.get(name) != found.get(name)}
             assert not changed, f"{name}, number {number}, {how.name}: {sorted(changed)}"
             shutil.rmtree(place.folder)
@@ -214,8 +256,9 @@ def killed(name: str, count: int, seed: int) -> Mapping[str, int]:
 def main(count: int, names: tuple[str, ...], seed: int) -> None:
     """End commands at random moments, begin them again, and compare what is left."""
     names = names or tuple(SCENARIOS)
-    for place, name in enumerate(names):
-        share = count // len(names) + (place < count % len(names))
+    ends = [0, *accumulate(SCENARIOS[name].weight for name in names)]
+    for name, (first, last) in zip(names, pairwise(ends), strict=True):
+        share = count * last // ends[-1] - count * first // ends[-1]
         if share:
             met = killed(name, share, seed)
             click.echo(json.dumps({"scenario": name, "runs": share, **met}))

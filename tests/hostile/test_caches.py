@@ -101,6 +101,16 @@ def test_a_damaged_cache_is_made_again(
     assert json.loads(answer.read_text()) == {}
 
 
+def test_a_build_that_is_interrupted_leaves_nothing(folder: Path) -> None:
+    def ended(folder: Path) -> None:
+        make(folder)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.cached("model", 1, ended, shown="model", nodes=1)
+    assert not [path for path in folder.iterdir() if path.is_dir()]
+
+
 def test_two_versions_share_a_cache(folder: Path) -> None:
     assert model({"version": 1}) != model({"version": 2})
     assert model({"version": 1}).is_file() and model({"version": 2}).is_file()

@@ -63,6 +63,16 @@ def test_all_end_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     hold_gone(process)
 
 
+def test_temporary_files_of_a_program_that_is_ended_go_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compilers that were killed left files in the system's temporary folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    command = ["sh", "-c", 'touch "$TMPDIR/of-the-compiler"; kill -9 $$']
+    assert children.run(command, os.environ).returncode == -signal.SIGKILL
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_they_end_with_a_process_that_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
