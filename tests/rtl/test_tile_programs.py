@@ -292,7 +292,7 @@ def one_send(**changes: object) -> Program:
         "tiles": TileSet.tile(0, 0), "to_rows": np.array([1]), "to_cols": np.array([1]),
         "flits": 8, "source": "x", "target": "y",
     }  # fmt: skip
-    send = Send(**(options | changes))  # type: ignore[arg-type]  # fields by name
+    send = Send(**(options | changes))
     tokens = {"t0": Token(), "t1": Token(), "t2": Token()}
     buffers = {"x": Buffer(4, 4, 32), "y": Buffer(4, 4, 32)}
     wait = Work(Engine.CONTROL, TileSet.tile(1, 1), 0, takes=send.arrivals)
@@ -350,7 +350,7 @@ def test_slots_that_come_with_a_transfer_are_refused(machine: TileMachine) -> No
 
     def operations() -> Iterator[Send]:
         for slots, arrivals in (((), ("x",)), (("x",), ())):
-            yield Send(**there, flits=1, slots=slots, arrivals=arrivals)  # type: ignore[arg-type]  # fields by name
+            yield Send(**there, flits=1, slots=slots, arrivals=arrivals)
 
     with pytest.raises(InputError) as error:
         lower(Program(2, 2, {"x": Token()}, operations), machine.model)

@@ -109,7 +109,7 @@ class Held:
     def __init__(self) -> None:
         self.env = simpy.Environment()
         self.memory = DataMemory(memory_of("formula", self.env), 32, start=64)
-        self.socket = InitiatorSocket(self)  # type: ignore[arg-type]  # it is told of no phases
+        self.socket = InitiatorSocket(self)
         self.checker = ProtocolChecker(self.env, self.socket, self.memory.socket)
 
     def send(self, payload: GenericPayload) -> GenericPayload:

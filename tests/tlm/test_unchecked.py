@@ -65,7 +65,7 @@ def test_fetch_asks_for_a_line_and_changes_nothing() -> None:
     numbers = np.arange(100, dtype=np.int32)
     assert _sum_ahead(numbers, 100) == numbers.sum()  # the last ones fetch from behind the end
     # What comes from the compile cache is machine code alone.
-    anew = njit(_sum_ahead.py_func)  # type: ignore[attr-defined]  # Numba's
-    anew.compile(_sum_ahead.signatures[0])  # type: ignore[attr-defined]  # Numba's
+    anew = njit(_sum_ahead.py_func)
+    anew.compile(_sum_ahead.signatures[0])
     (code,) = anew.inspect_llvm().values()
     assert "call void @llvm.prefetch" in code

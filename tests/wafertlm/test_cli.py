@@ -220,7 +220,7 @@ def test_how_a_command_ends_decides_the_status(
         raise raised
 
     module = ModuleType("wafertlm.commands.probe")
-    module.command = click.Command("probe", callback=end)  # type: ignore[attr-defined]  # it is made here
+    module.command = click.Command("probe", callback=end)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(cli.COMMANDS, "probe", "Ends badly.")
     ran = wafertlm("probe")

@@ -86,10 +86,10 @@ def test_an_iterations_bounds_are_those_of_its_price() -> None:
     price = serving_model("llama3-8b", "flat32")
     ran = run_iteration(IterationOptions(model="llama3-8b", chip="flat32", decode="16@1024"))
     batch = Batch((), 16, 16 * 1024, 16)
-    ends = [price.at_end(end).cost(batch).seconds for end in ("low", "high")]  # type: ignore[attr-defined]  # of tiles
+    ends = [price.at_end(end).cost(batch).seconds for end in ("low", "high")]
     assert ran.seconds_between == pytest.approx(ends, rel=1e-12)
     assert ends[0] < price.cost(batch).seconds < ends[1]
-    assert price.not_compared == []  # type: ignore[attr-defined]  # of tiles
+    assert price.not_compared == []
 
 
 @pytest.mark.parametrize("scheduler", ["chunked", "pd-disaggregation"])

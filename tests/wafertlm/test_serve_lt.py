@@ -210,7 +210,7 @@ def test_batches_of_conversations_are_interpolated_within_two_per_cent(
     folder: Path, model: str, chip: str, rate: float, least: int
 ) -> None:
     price = at_lt(folder, model=model, chip=chip)
-    logged = Logged(serving_model(model, chip))  # type: ignore[arg-type]  # of tiles
+    logged = Logged(serving_model(model, chip))
     run(generate("sharegpt", 200, rate, 1.0, 3), Chunked(), logged)
     errors, covered = [], 0
     for batch in random.Random(1).sample(logged.batches, 6):

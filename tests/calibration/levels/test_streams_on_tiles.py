@@ -29,7 +29,7 @@ def test_streams_take_the_cycles_of_level_at(tiles: Tiles) -> None:
         for kernel, way, sizes in CASES:
             choices = Choices(collective=way)
             plan = KERNELS[kernel].planned(sizes, tiles.place, choices)
-            assert plan.relayed is not None  # type: ignore[attr-defined]  # of both plans
+            assert plan.relayed is not None
             found = point(TileCase(kernel, tiles, sizes, choices), machine)
             assert found.at == pytest.approx(found.rtl, rel=0.005), (kernel, way)
 

@@ -49,7 +49,7 @@ def test_a_lost_and_a_doubled_phase_are_seen(phase: int) -> None:
 )
 def test_a_changed_line_is_seen(line: int, change: dict[str, int | str], message: str) -> None:
     record = good_record()
-    record[line] = replace(record[line], **change)  # type: ignore[arg-type]  # fields by name
+    record[line] = replace(record[line], **change)
     with pytest.raises(AssertionError, match=message):
         judge(PLAN, record)
 

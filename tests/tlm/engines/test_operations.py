@@ -39,8 +39,8 @@ def test_whole_numbers_of_any_kind_will_do(run: Run, kind: Any) -> None:
     operations = [
         Work(Engine.VECTOR, row, cycles, gives=("block",)),
         # NumPy's whole numbers, and lists, are taken though the types do not say so.
-        Send(row, numbers(0), numbers(2, 0, 1), np.int64(4), takes=("block",)),  # type: ignore[arg-type]  # counts as an int
-        Work(Engine.CONTROL, row, np.int64(3)),  # type: ignore[arg-type]  # counts as an int
+        Send(row, numbers(0), numbers(2, 0, 1), np.int64(4), takes=("block",)),
+        Work(Engine.CONTROL, row, np.int64(3)),
     ]
     wide = [
         Work(Engine.VECTOR, row, np.array([[5, 9, 2]]), gives=("block",)),

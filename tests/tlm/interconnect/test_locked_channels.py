@@ -170,7 +170,7 @@ def test_what_it_cannot_be() -> None:
         ({"turnaround_cycles": 1}, "turnaround_cycles: found 1; allowed with channel receiver: 0"),
     ):
         with pytest.raises(InputError) as error:
-            replace(BY_RECEIVER, **fields)  # type: ignore[arg-type]  # wrong ones, too
+            replace(BY_RECEIVER, **fields)
         assert str(error.value) == message
 
 
@@ -193,7 +193,7 @@ def test_what_it_does_not_carry() -> None:
 
 def test_tiles_do_not_stand_at_locked_channels() -> None:
     with pytest.raises(InputError) as error:
-        TiledMesh(2, 2, BY_OUTPUT, tile=None)  # type: ignore[arg-type]  # whichever
+        TiledMesh(2, 2, BY_OUTPUT, tile=None)
     assert str(error.value) == "channel: found output; allowed with tiles: none"
 
 

@@ -283,7 +283,7 @@ def test_commands_of_a_load() -> None:
     seen: list[tuple[int, Command, int]] = []
 
     class Watched(BandwidthLatencyMemory):
-        def nb_transport_fw(self, payload, phase, delay_cycles):  # type: ignore[no-untyped-def]  # as the socket calls it
+        def nb_transport_fw(self, payload, phase, delay_cycles):
             seen.append((int(self._env.now), payload.command, payload.address))
             return super().nb_transport_fw(payload, phase, delay_cycles)
 

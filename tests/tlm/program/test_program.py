@@ -80,7 +80,7 @@ def vector(task: Task) -> Work:
             "operation 1 (Work ''): cycles has shape (3, 2); the tile set is (2, 3)",
         ),
         (
-            Work(Engine.MATRIX, ALL, 2.5),  # type: ignore[arg-type]  # refused
+            Work(Engine.MATRIX, ALL, 2.5),
             "operation 1 (Work ''): cycles is of type float64; allowed: whole numbers",
         ),
         (
@@ -98,7 +98,7 @@ def vector(task: Task) -> Work:
             "operation 1 (Send ''): flits is 0; a transfer has at least 1",
         ),
         (
-            Send(ROW, STAY, ALONG, 2.5),  # type: ignore[arg-type]  # refused
+            Send(ROW, STAY, ALONG, 2.5),
             "operation 1 (Send ''): flits is 2.5; allowed: whole numbers from 1",
         ),
         (

@@ -109,7 +109,7 @@ def test_a_program_without_relays_stays_as_it_is() -> None:
 )
 def test_what_is_refused(names: dict[str, str], part: int, message: str) -> None:
     root = TileSet.tile(0, 0)
-    first = Relay(root, "row", range(2), 2, **names)  # type: ignore[arg-type]
+    first = Relay(root, "row", range(2), 2, **names)
     others = [Relay(root, "row", range(2), 2, source="a", target="a")] if names else []
     buffers = {"a": Buffer(1, 4, 32), "b": Buffer(2, 4, 32)}
     program = Program(1, 2, {}, lambda: [first, *others], buffers)

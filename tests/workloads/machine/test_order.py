@@ -106,7 +106,7 @@ def test_a_place_has_an_order() -> None:
         ),
     ],
 )
-def test_bad_input(call, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input(call, message: str) -> None:
     with pytest.raises(InputError) as error:
         call()
     assert str(error.value) == message

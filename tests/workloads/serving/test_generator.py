@@ -83,4 +83,4 @@ def test_the_seed_decides_and_the_rate_does_not_change_lengths() -> None:
 def test_figures_out_of_range_are_refused(change: dict[str, object], message: str) -> None:
     arguments = {"workload": "arxiv", "requests": 9, "rate_rps": 1.0, "cv": 1.0, "seed": 0}
     with pytest.raises(InputError, match=message):
-        generate(**(arguments | change))  # type: ignore[arg-type]  # figures by name
+        generate(**(arguments | change))

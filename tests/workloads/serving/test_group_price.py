@@ -26,7 +26,7 @@ MODEL = find_model("qwen3-4b")
 
 def price(chip: Chip = CHIP, model: str = "qwen3-4b", **parallel: int | str) -> GroupsPrice:
     """A model on pipelines of a chip."""
-    shape, named = find_model(model), Parallel(**parallel)  # type: ignore[arg-type]
+    shape, named = find_model(model), Parallel(**parallel)
     return GroupsPrice(shape, groups_on(chip, named), named)
 
 
@@ -248,7 +248,7 @@ def test_experts_run_in_the_group() -> None:
 )
 def test_what_is_refused(asked: dict[str, int | str], message: str) -> None:
     with pytest.raises(InputError) as error:
-        price(**asked)  # type: ignore[arg-type]
+        price(**asked)
     assert str(error.value) == message
 
 

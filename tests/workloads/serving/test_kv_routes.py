@@ -20,7 +20,7 @@ _BYTES = _TOKENS * MODEL.kv_bytes_per_token
 
 def laid(prefill: Parallel, decode: Parallel, units: tuple[int, int]) -> tuple[Groups, KvRoutes]:
     groups = pools_on(CHIP, prefill, decode, units, "pp-first")
-    return groups, kv_routes(MODEL, *groups.pipelines, TIMING, CHIP.clock_hz)  # type: ignore[call-arg, arg-type]
+    return groups, kv_routes(MODEL, *groups.pipelines, TIMING, CHIP.clock_hz)
 
 
 def cycles(ends_ps: int) -> float:

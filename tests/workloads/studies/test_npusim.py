@@ -219,7 +219,7 @@ def test_a_prompt() -> None:
     assert figures["waited_pct"] == 0
     half = prompt_figures(SMALL._replace(partition="k", scattered=True))
     whole = prompt_figures(SMALL._replace(partition="k"))
-    assert half["sent_bytes"] == pytest.approx(whole["sent_bytes"] / 2)  # type: ignore[operator]
+    assert half["sent_bytes"] == pytest.approx(whole["sent_bytes"] / 2)
     assert product_plan((256, 2048, 2048), SMALL).cores == (4, 1)
 
 
@@ -235,11 +235,11 @@ def test_requests_are_served() -> None:
         served_figures(ServedCase(100, 20, Core(128, 120), 160, *split))
         for split in ((49, 14), (28, 28))
     ]
-    assert apart[0]["tbt_s"] == pytest.approx(2 * apart[1]["tbt_s"], rel=0.03)  # type: ignore[operator]
+    assert apart[0]["tbt_s"] == pytest.approx(2 * apart[1]["tbt_s"], rel=0.03)
     fused = served_figures(ServedCase(100, 20, Core(128, 120), 160))
-    assert fused["latency_s"] < apart[0]["latency_s"]  # type: ignore[operator]
+    assert fused["latency_s"] < apart[0]["latency_s"]
     slower = served_figures(ServedCase(100, 20, Core(128, 120), 160, 28, 28, Core(128, 30)))
-    assert slower["tbt_s"] > 2 * apart[1]["tbt_s"]  # type: ignore[operator]
+    assert slower["tbt_s"] > 2 * apart[1]["tbt_s"]
     assert slower["ttft_s"] == apart[1]["ttft_s"]
 
 
@@ -250,7 +250,7 @@ def test_a_prompt_on_stages() -> None:
         for size in (64, 128)
     )
     assert least[36] == pytest.approx(least[18], rel=0.02)  # no layer fits
-    assert more[36] < more[18] < least[18]  # type: ignore[operator]
+    assert more[36] < more[18] < least[18]
 
 
 def test_a_single_request() -> None:

@@ -20,7 +20,7 @@ from workloads.studies.waferllm.study import run_study, summary
 
 
 def figure(case: object, name: str) -> float:
-    value = simulate(case, 0)[name]  # type: ignore[arg-type]
+    value = simulate(case, 0)[name]
     assert value is not None
     return value
 

@@ -177,6 +177,28 @@ class DecodeCosts(NamedTuple):
     made_of: Sequence[Sequence[Hashable]] = ()
 
 
+class OfModel:
+    """What prices of a model have of it, if all requests are in one place (`ServingModel`)."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def ranks(self) -> int:
+        """All requests are in one place."""
+        return 1
+
+    @property
+    def layers(self) -> int:
+        """Layers of the model."""
+        return self._model.layers
+
+    @property
+    def sliding_window(self) -> SlidingWindow | None:
+        """The window that some of its layers see."""
+        return self._model.sliding_window
+
+
 class ServingModel(Protocol):
     """A model on a chip, or on a pool of its units."""
 

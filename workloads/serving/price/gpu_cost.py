@@ -32,12 +32,20 @@ import numpy as np
 from tlm.chips.gpu import Gpu
 from tlm.errors import InputError
 from workloads.machine.kv_levels import BLOCK_TOKENS
-from workloads.models import Model, SlidingWindow
-from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, macs_of
+from workloads.models import Model
+from workloads.serving.price.cost import (
+    Batch,
+    DecodeCosts,
+    Int64s,
+    IterationCost,
+    OfModel,
+    Work,
+    macs_of,
+)
 from workloads.serving.price.gpu_kernels import NO_ATTENTION, GpuKernels, Piece, sum_of
 
 
-class GpuCost:
+class GpuCost(OfModel):
     """``ServingModel`` of a model on some GPUs of a server.
 
     Args:
@@ -52,7 +60,7 @@ class GpuCost:
     """
 
     def __init__(self, model: Model, gpu: Gpu, units: int, *, expert_parallel: int = 1) -> None:
-        self._model = model
+        super().__init__(model)
         self._gpu = gpu
         self._units = units
         _check_groups(model, units, expert_parallel)
@@ -66,21 +74,6 @@ class GpuCost:
         self._kernels = GpuKernels(model, gpu, units, expert_parallel)
         self._kinds = lru_cache(maxsize=1 << 12)(self._kinds_uncached)
         self._all = range(model.layers)
-
-    @property
-    def ranks(self) -> int:
-        """All requests are in one place."""
-        return 1
-
-    @property
-    def layers(self) -> int:
-        """Layers of the model."""
-        return self._model.layers
-
-    @property
-    def sliding_window(self) -> SlidingWindow | None:
-        """The window that some of its layers see."""
-        return self._model.sliding_window
 
     @property
     def kv_bytes_per_token(self) -> int:

@@ -9,12 +9,13 @@ from typing import Any, Protocol, Self
 
 from tlm.chips import Chip
 from tlm.errors import InputError
-from workloads.models import Model, SlidingWindow
+from workloads.models import Model
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
     Int64s,
     IterationCost,
+    OfModel,
     layers_in_sram,
 )
 from workloads.serving.price.die_plan import DiePlan
@@ -53,7 +54,7 @@ class Prices(Protocol):
         ...
 
 
-class PlannedPrice(ABC):
+class PlannedPrice(OfModel, ABC):
     """What is common to such models (`workloads.serving.price.cost.ServingModel`).
 
     Args:
@@ -64,7 +65,8 @@ class PlannedPrice(ABC):
     """
 
     def __init__(self, model: Model, chip: Chip, planner: Planner, prices: Prices) -> None:
-        self._model, self._chip = model, chip
+        super().__init__(model)
+        self._chip = chip
         self._planner, self._prices = planner, prices
         self._end: End | None = None
         self._decoded: dict[tuple[int, int, int, int], tuple[DiePlan, float]] = {}
@@ -100,21 +102,6 @@ class PlannedPrice(ABC):
             for part, count in plan.counted():
                 found[part] += times * count
         return found
-
-    @property
-    def ranks(self) -> int:
-        """All requests are in one place."""
-        return 1
-
-    @property
-    def layers(self) -> int:
-        """Layers of the model."""
-        return self._model.layers
-
-    @property
-    def sliding_window(self) -> SlidingWindow | None:
-        """The window that some of its layers see."""
-        return self._model.sliding_window
 
     def cost(self, batch: Batch) -> IterationCost:
         """Price of an iteration."""

@@ -26,12 +26,13 @@ from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
 from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, chip_place
 from workloads.machine.side_by_side import Lot, whole
-from workloads.models import Model, SlidingWindow
+from workloads.models import Model
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
     Int64s,
     IterationCost,
+    OfModel,
     Work,
     layers_in_sram,
     macs_of,
@@ -62,7 +63,7 @@ End = Literal["low", "high"]
 _ENDS: tuple[End, End] = ("low", "high")
 
 
-class TilePrice:
+class TilePrice(OfModel):
     """``ServingModel`` of a model on a tile chip, or on some of its tiles (``lot``).
 
     ``network`` stands in for the chip's own, if there is one. ``choices`` are variants of kernels.
@@ -98,7 +99,8 @@ class TilePrice:
         compared_as = None if network is not None else shipped_as(chip)
         self._end: End | None = None
         self._choices = choices
-        self._model, self._chip = model, chip.for_dtype(dtype)
+        super().__init__(model)
+        self._chip = chip.for_dtype(dtype)
         tiles, channels = lot or whole(chip)
         self._share = Fraction(tiles.rows * tiles.cols, chip.grid.rows * chip.grid.cols)
         bits = DTYPE_BITS[dtype]
@@ -184,21 +186,6 @@ class TilePrice:
     def place(self) -> Place:
         """The tiles that it runs on."""
         return self._place
-
-    @property
-    def ranks(self) -> int:
-        """All requests are in one place."""
-        return 1
-
-    @property
-    def layers(self) -> int:
-        """Layers of the model."""
-        return self._model.layers
-
-    @property
-    def sliding_window(self) -> SlidingWindow | None:
-        """The window that some of its layers see."""
-        return self._model.sliding_window
 
     @property
     def kv_bytes_per_token(self) -> int:

@@ -7,6 +7,7 @@ values are reshuffled before and after.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from tlm.chips import Chip
@@ -84,7 +85,7 @@ class Planned(NamedTuple):
         total = self.reshuffle_cycles
         for phase in self.phases:
             side = phase.regions.side
-            total += phase.cycles(lambda part, side=side: of(side, part))  # type: ignore[misc]
+            total += phase.cycles(partial(of, side))
         return total
 
 

@@ -18,12 +18,13 @@ from tlm.level_errors import EXACT, Between
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot
-from workloads.models import Model, SlidingWindow
+from workloads.models import Model
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
     Int64s,
     IterationCost,
+    OfModel,
     Work,
     macs_of,
 )
@@ -101,7 +102,7 @@ class GridPrices:
         return between_at(*self._compared, grid.place, grid.variant(mapped), mapped, mapped.cycles)
 
 
-class WaferPrice:
+class WaferPrice(OfModel):
     """``ServingModel`` of a model on a chip without off-chip memory, or on some of its tiles.
 
     Args:
@@ -125,6 +126,7 @@ class WaferPrice:
         prompts_only: bool = False,
         choices: Choices = KERNELS_OWN,
     ) -> None:
+        super().__init__(model)
         tiles = None if lot is None else (lot.tiles.rows, lot.tiles.cols)
         self._wafer = Wafer(model, chip, choices=choices, tiles=tiles, network=network)
         prefill = self._wafer.prefill_side(_USUAL_TOKENS)
@@ -178,24 +180,9 @@ class WaferPrice:
         return found
 
     @property
-    def ranks(self) -> int:
-        """All requests are in one place."""
-        return 1
-
-    @property
-    def layers(self) -> int:
-        """Layers of the model."""
-        return self._wafer.model.layers
-
-    @property
-    def sliding_window(self) -> SlidingWindow | None:
-        """None has one."""
-        return None
-
-    @property
     def kv_bytes_per_token(self) -> int:
         """Bytes of the keys and values of a token."""
-        return self._wafer.model.kv_bytes_per_token
+        return self._model.kv_bytes_per_token
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -244,7 +231,7 @@ class WaferPrice:
         """Unpadded multiply-accumulates of ``work`` over the tiles' peak in ``span_s``."""
         (rows, cols), chip = self._wafer.tiles, self._wafer.chip
         peak = rows * cols * chip.tile.matrix.compute().macs_per_cycle * chip.clock_hz
-        return macs_of(work, self._wafer.model) / (peak * span_s)
+        return macs_of(work, self._model) / (peak * span_s)
 
     def _decoding(self, sequences: int, context: int, width: int) -> Planned:
         batch = Batch((), sequences, sequences * context, sequences * width, decode_width=width)
