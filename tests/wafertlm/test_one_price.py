@@ -56,8 +56,8 @@ def test_serving_pays_what_an_iterations_kernels_take(model: str, chip: str, see
 _KERNELS_ONLY = (
     "tile_price",
     "part_price",
-    "lt_grid",
-    "lt_runs",
+    "level_grid",
+    "level_runs",
     "mapping",
     "plan_energy",
     "iteration",
@@ -68,6 +68,12 @@ _ALLOWED = {
     "tlm.chips.find",
     "tlm.chips.parts",
     "tlm.engines.lt",  # the kernels' programs at level lt
+    "tlm.engines.at",  # and at level at: what that costs, its network and its memory
+    "tlm.engines.at.cost",
+    "tlm.interconnect.handshake",
+    "tlm.memory.bandwidth_latency",
+    "tlm.offchip.system",
+    "tlm.program",
     "tlm.errors",
     "tlm.files",
     "tlm.level_errors",  # how far off a closed form may be

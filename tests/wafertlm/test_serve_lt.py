@@ -23,7 +23,7 @@ from wafertlm.stopwatch import stopwatch
 from workloads.serving.engine.run import run
 from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch, IterationCost
-from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.models import serving_model
 from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.schedulers import Chunked
@@ -54,7 +54,7 @@ def at_lt(
     """Prices at level `lt`."""
     price = serving_model(model, chip)
     assert isinstance(price, TilePrice)
-    return price.at_lt(LtRuns(folder / "lt", tell))
+    return price.at_level(LevelRuns("lt", folder / "lt", tell))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,9 @@ def test_what_is_kept_is_told_by_its_content(tmp_path: Path) -> None:
     batch = Batch((), 4, 4 * 512, 4)
     at_lt(tmp_path).cost(batch)
     files = sorted((tmp_path / "lt").iterdir())
-    assert all(set(json.loads(file.read_text())) >= {"kernels", "perf", "lt"} for file in files)
+    assert all(
+        set(json.loads(file.read_text())) >= {"kernels", "perf", "measured"} for file in files
+    )
     told: list[str] = []
     at_lt(tmp_path, told.append, chip="npusim-large").cost(batch)
     assert len(told) >= len(files)  # none of these is another chip's

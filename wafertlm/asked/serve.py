@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # slow to import: only to run
 DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
 #: Levels that price iterations on tiles.
-LEVELS = ("perf", "lt")
+LEVELS = ("perf", "lt", "at")
 #: Options that choose variants of kernels on tiles.
 MAPPED = ("collective", "schedule", "group")
 #: A run for each; a mean of more tells no more.
@@ -60,7 +60,7 @@ class ServeOptions:
         "Scheduling policy: a shipped one, or a class of a file.",
         Flag(metavar="NAME|FILE.py:CLASS"),
     ]
-    level: Annotated[str, "Of prices on tiles: perf or lt."] = "perf"
+    level: Annotated[str, "Of prices on tiles: perf, lt or at."] = "perf"
     weights: Annotated[
         str | None, "Width of all weights: bf16, fp16, fp8, fp4; default: as shipped."
     ] = None

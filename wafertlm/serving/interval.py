@@ -19,6 +19,8 @@ _RESTS_ON = {
     "lt": "interval: by how far interpolation between measured sizes is from level lt, in the "
     "worst of some checks, and lt from at in the checked cases around the plan of each kernel; "
     "how far at is from a chip is not in it",
+    "at": "interval: by how far interpolation between measured sizes is from level at, in the "
+    "worst of some checks; how far at is from a chip is not in it",
 }
 
 

@@ -19,7 +19,7 @@ from wafertlm.die_options import die_mapping
 from wafertlm.group_options import group_parallel
 from wafertlm.options import contents, recorded
 from wafertlm.plmr import RunKernel, plmr_warnings
-from wafertlm.serving.measuring import lt_runs
+from wafertlm.serving.measuring import level_runs
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.groups import PD_PLACEMENTS, Parallel
 from workloads.machine.kv_levels import BLOCK_TOKENS
@@ -35,6 +35,7 @@ from workloads.serving.load.traces import PS_PER_S, Trace, load_trace
 from workloads.serving.price.cost import Batch, ServingModel
 from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.iteration import Iterations
+from workloads.serving.price.level_runs import RunLevel
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.models import (
@@ -126,8 +127,8 @@ class Service:
                 choices=options.choices,
                 dies=dies,
             )
-        if options.level == "lt":
-            self._price_at_lt()
+        if options.level != "perf":
+            self._price_at(cast(RunLevel, options.level))
         self._check_custom()
 
     @property
@@ -172,13 +173,14 @@ class Service:
         other._price_by([price.at_end(end) for price in self.tiles])
         return other
 
-    def _price_at_lt(self) -> None:
+    def _price_at(self, level: RunLevel) -> None:
+        found = f"--level: found '{level}' with"
         if isinstance(self.chip, GpuBox):
-            raise InputError(
-                f"--level: found 'lt' with '{self.chip.name}'; allowed: perf, as a GPU has no tiles"
-            )
-        runs = lt_runs()
-        self._price_by([price.at_lt(runs) for price in self.tiles])
+            raise InputError(f"{found} '{self.chip.name}'; allowed: perf, as a GPU has no tiles")
+        if level == "at" and self.custom is not None:
+            raise InputError(f"{found} --rtl; allowed with it: perf, lt")
+        runs = level_runs(level)
+        self._price_by([price.at_level(runs) for price in self.tiles])
 
     def _price_by(self, prices: Sequence[OnTiles]) -> None:
         """Take other prices: those of the pools, or of all tiles."""

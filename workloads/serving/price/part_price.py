@@ -1,9 +1,9 @@
-"""Prices of the parts of iterations on tiles: sums of their kernels, at level `perf` or `lt`.
+"""Prices of the parts of iterations on tiles: sums of their kernels, at a level.
 
 At `perf` a kernel takes the cycles of its closed form, and may be off by the errors of the cases
-that it was compared with `lt` on. At `lt` it takes as many times more as it does at the points of
-a grid around it, and may be off by what interpolation is in the worst of some checks. Level `lt`
-may be off from `at` by the errors of other cases, at either.
+that it was compared with `lt` on. At `lt` and `at` it takes as many times more as it does at the
+points of a grid around it, and may be off by what interpolation is in the worst of some checks.
+At `perf` and `lt` it may also be off by the errors of cases in which `lt` was compared with `at`.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ from workloads.serving.price.iteration import (
     needed,
     part_operators,
 )
-from workloads.serving.price.lt_grid import OnGrid, around, checks, kind
-from workloads.serving.price.lt_runs import LtRuns, Ran
+from workloads.serving.price.level_grid import OnGrid, around, checks, kind
+from workloads.serving.price.level_runs import LevelRuns, Ran
 from workloads.serving.price.mapping import Mapped, Mapping
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.residency import Residency
@@ -84,7 +84,7 @@ class PartPrices:
         mappings: Of operators on the place, and of attention on what the tiles' SRAM holds.
         compared_as: The shipped chip whose comparisons hold; None: those of all.
         network_pct: Error of the calibration of a network that stands in for the chip's.
-        lt: Runs kernels at level `lt`; None: prices are those of level `perf`.
+        runs: Runs kernels at another level; None: prices are those of level `perf`.
         residents: Mappings of what is kept in the tiles, if anything is.
     """
 
@@ -95,14 +95,14 @@ class PartPrices:
         mappings: tuple[Mapping, Mapping],
         compared_as: str | None,
         network_pct: float = 0.0,
-        lt: LtRuns | None = None,
+        runs: LevelRuns | None = None,
         residents: Residents | None = None,
     ) -> None:
         self._model, self._chip = model, chip
         self._mapping, self._kept = mappings
         self._residents = residents
         self._compared_as, self._network_pct = compared_as, network_pct
-        self._lt = lt
+        self._runs = runs
         self._prices: dict[AnyPart, Price] = {}
         self._ends: dict[AnyPart, tuple[float, float]] = {}
         self._plans: dict[AnyPart, list[Planned]] = {}  # of what has no price yet
@@ -110,15 +110,17 @@ class PartPrices:
         self._ratios: dict[AnyPart, tuple[float, ...]] = {}
         self._errors: dict[AnyPart, float] = {}
 
-    def at_lt(self, lt: LtRuns) -> "PartPrices":
-        """The same at level `lt`."""
+    def at_level(self, runs: LevelRuns) -> "PartPrices":
+        """The same at the level of some runs."""
         mappings = self._mapping, self._kept
         of = self._model, self._chip, mappings, self._compared_as, self._network_pct
-        return PartPrices(*of, lt, self._residents)
+        return PartPrices(*of, runs, self._residents)
 
     @property
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
+        if self._runs is not None and self._runs.level == "at":
+            return []
         used = [each for plans in self._used.values() for each in plans]
         return sorted(
             {
@@ -165,12 +167,12 @@ class PartPrices:
     def _cycles(self, part: AnyPart) -> list[float]:
         """Cycles of a part's operators."""
         perf = [mapped.cycles for _, mapped in self.plans(part)]
-        if self._lt is None:
+        if self._runs is None:
             return [*perf]
         return _scaled(perf, self._interpolated(part))
 
     def _bounds(self, part: AnyPart) -> tuple[float, float]:
-        off = 0.0 if self._lt is None else self._error(part)
+        off = 0.0 if self._runs is None else self._error(part)
         low = high = 0.0
         for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
             ends = self._between(mapping, mapped, cycles) or EXACT
@@ -180,7 +182,9 @@ class PartPrices:
 
     def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
         """Between what `at` may be by the comparisons, as a part of the cycles."""
-        level = "perf" if self._lt is None else "lt"
+        level = "perf" if self._runs is None else self._runs.level
+        if level == "at":
+            return EXACT
         of = self._compared_as, self._network_pct, level
         return between_at(*of, mapping.place, _variant(mapping, mapped), mapped, cycles)
 
@@ -189,8 +193,8 @@ class PartPrices:
         return chip_steps(self._compared_as, mapped.kernel, level, memory=memory, variant=variant)
 
     def _interpolated(self, part: AnyPart) -> list[float]:
-        """Ratio of `lt` to `perf` of a part's operators."""
-        assert isinstance(part, OnGrid)  # as dies of a wafer have no prices of level lt
+        """Ratio of the level to `perf` of a part's operators."""
+        assert isinstance(part, OnGrid)  # as dies of a wafer have prices of level perf
         points = [(self._at(point), weight) for point, weight in around(part)]
         columns = zip(*(ratios for ratios, _ in points), strict=True)
         weights = [weight for _, weight in points]
@@ -201,7 +205,7 @@ class PartPrices:
         if point not in self._ratios:
             ran = self._ran(point)
             self._ratios[point] = tuple(
-                lt / perf for lt, perf in zip(ran.lt, ran.perf, strict=True)
+                cycles / perf for cycles, perf in zip(ran.measured, ran.perf, strict=True)
             )
         return self._ratios[point]
 
@@ -214,21 +218,22 @@ class PartPrices:
             for check in checks(part):
                 ran = self._ran(check)
                 found = sum(_scaled(ran.perf, self._interpolated(check)))
-                errors.append(abs(found / sum(ran.lt) - 1))
+                errors.append(abs(found / sum(ran.measured) - 1))
             self._errors[of] = max(errors)
         return self._errors[of]
 
     def _ran(self, part: AnyPart) -> Ran:
-        """A part at level `lt`."""
-        assert self._lt is not None
+        """A part at the level of the runs."""
+        assert self._runs is not None
 
         def planned() -> list[tuple[Place, Mapped]]:
             return [(mapping.place, mapped) for mapping, mapped in self._planned([part])[0]]
 
         operators = list(part_operators(self._model, part))
         kept = repr(self._residents) if isinstance(part, Kept) else _is_kept(part)
-        return self._lt.ran(
-            str(part), self._mapping.place, operators, self._mapping.choices, planned, kept=kept
+        mapping, what = self._mapping, str(part)
+        return self._runs.ran(
+            what, self._chip, mapping.place, operators, mapping.choices, planned, kept=kept
         )
 
     def _find(self, parts: Sequence[AnyPart]) -> None:

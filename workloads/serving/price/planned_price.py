@@ -20,7 +20,7 @@ from workloads.serving.price.cost import (
 )
 from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.iteration import rounded
-from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.part_price import Price
 from workloads.serving.price.tile_price import End
 
@@ -77,13 +77,13 @@ class PlannedPrice(OfModel, ABC):
         other._end, other._decoded = end, {}
         return other
 
-    def at_lt(self, _: LtRuns) -> Self:
-        """Refused: what goes between groups has no grid of sizes at level lt.
+    def at_level(self, runs: LevelRuns) -> Self:
+        """Refused: what goes between groups has no grid of sizes at other levels.
 
         Raises:
             InputError: always.
         """
-        raise InputError(f"--level: found 'lt' with '{self._chip.name}'; allowed: perf")
+        raise InputError(f"--level: found '{runs.level}' with '{self._chip.name}'; allowed: perf")
 
     @property
     def not_compared(self) -> list[str]:

@@ -51,7 +51,7 @@ from workloads.serving.price.iteration import (
     part_operators,
     rounded,
 )
-from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Price, Residents
 from workloads.serving.price.residency import Residency, residency_of
@@ -138,19 +138,19 @@ class TilePrice(OfModel):
         other._end, other._stages, other._decoded = end, self._at_ends[end], {}
         return other
 
-    def at_lt(self, runs: LtRuns) -> Self:
-        """The same with prices of level `lt`.
+    def at_level(self, runs: LevelRuns) -> Self:
+        """The same with prices of the level of some runs.
 
         Raises:
             InputError: for layers with experts that tiles keep.
         """
         if self._model.experts is not None and self._keeps.layers:
             raise InputError(
-                f"--level: found lt with '{self._model.name}', layers of which the tiles of "
-                f"'{self._chip.name}' keep; allowed: perf, or models without experts"
+                f"--level: found {runs.level} with '{self._model.name}', layers of which the tiles "
+                f"of '{self._chip.name}' keep; allowed: perf, or models without experts"
             )
         other = copy(self)
-        other._prices = self._prices.at_lt(runs)
+        other._prices = self._prices.at_level(runs)
         other._stages, other._decoded, other._at_ends = {}, {}, {"low": {}, "high": {}}
         return other
 

@@ -30,7 +30,7 @@ from workloads.serving.price.cost import (
 )
 from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.iteration import Part, rounded
-from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import Price, between_at
 from workloads.serving.price.plan_energy import plan_energy_j
@@ -150,14 +150,14 @@ class WaferPrice(OfModel):
         other._end = end
         return other
 
-    def at_lt(self, _: LtRuns) -> Self:
+    def at_level(self, runs: LevelRuns) -> Self:
         """Refused: it takes too long on grids of this size.
 
         Raises:
             InputError: always.
         """
         chip = self._wafer.chip.name
-        raise InputError(f"--level: found 'lt' with '{chip}'; allowed: perf")
+        raise InputError(f"--level: found '{runs.level}' with '{chip}'; allowed: perf")
 
     @property
     def not_compared(self) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt
-from workloads.serving.price.lt_grid import around, checks, kind
+from workloads.serving.price.level_grid import around, checks, kind
 
 _SIZES = st.integers(1, 20_000)
 _PARTS = st.one_of(

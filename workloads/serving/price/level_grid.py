@@ -1,4 +1,4 @@
-"""Points of a coarse grid of parts, at which the ratio of level `lt` to `perf` is measured.
+"""Points of a coarse grid of parts, at which the ratio of another level to `perf` is measured.
 
 Sizes of the grid are powers of two, and all counts up to 8, as few fill tiles unevenly. In between
 the ratio is interpolated, by the logarithm of the size: closed forms know padding and ragged
@@ -95,7 +95,7 @@ def kind(part: OnGrid) -> OnGrid:
 
 def _of(part: Kept) -> Layer | Head:
     """A layer or the head that is kept."""
-    assert isinstance(part.part, Layer | Head)  # prices of level lt are of dense models there
+    assert isinstance(part.part, Layer | Head)  # such prices are of dense models there
     return part.part
 
 

@@ -1,0 +1,5 @@
+"""What `python -m wafertlm` runs: the command."""
+
+from wafertlm.cli import main
+
+main()

@@ -1,0 +1,170 @@
+"""Cycles of kernels at level `lt` or `at`, each measured once and kept by its content."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from tlm.calibrated import REPOSITORY, combined_hash, source_hashes
+from tlm.chips import Chip
+from tlm.chips.parts import PacketRouter, chip_router
+from tlm.engines.at.cost import Cost
+from tlm.files import whole_file
+from tlm.offchip.edge import Edge
+from tlm.offchip.system import OffChipMemory
+from tlm.program import Program
+from workloads.kernels.catalogue import KERNELS, Choices
+from workloads.machine.place import Place
+from workloads.models.operators import Operator
+from workloads.serving.price.mapping import Mapped
+
+#: What decides the cycles beside the place and the operators.
+_SOURCES = (
+    "tlm",
+    "workloads/kernels",
+    "workloads/machine",
+    "workloads/serving/price/mapping.py",
+    "workloads/serving/price/kept_weights.py",
+    "workloads/serving/price/residency.py",
+    "workloads/serving/price/level_runs.py",
+)
+
+
+class Ran(NamedTuple):
+    """Cycles of some operators, one entry each.
+
+    Attributes:
+        perf: By their closed forms.
+        measured: At the level of the runs, of the same plans.
+    """
+
+    perf: tuple[int, ...]
+    measured: tuple[int, ...]
+
+
+#: At which a program can stand behind a price.
+RunLevel = Literal["lt", "at"]
+
+
+class LevelRuns:
+    """Runs kernels at a level, what has run before not again.
+
+    A run that is killed has kept what it had measured, and another goes on from there.
+
+    Args:
+        level: Theirs.
+        folder: Where measurements are kept.
+        tell: Is told before each measurement what it is of.
+    """
+
+    def __init__(
+        self, level: RunLevel, folder: Path, tell: Callable[[str], None] | None = None
+    ) -> None:
+        self.level, self._folder = level, folder
+        self._tell = tell or (lambda what: None)
+
+    def ran(
+        self,
+        what: str,
+        chip: Chip,
+        place: Place,
+        operators: Sequence[Operator],
+        choices: Choices,
+        planned: Callable[[], Sequence[tuple[Place, Mapped]]],
+        *,
+        kept: bool | str,
+    ) -> Ran:
+        """Cycles of operators.
+
+        Args:
+            what: What they are, for people.
+            chip: The chip, whose routers packets go through at level `at`.
+            place: Where they run.
+            operators: The operators.
+            choices: Variants of kernels.
+            planned: Plans them, each on its place.
+            kept: Whether keys and values lie in the tiles; of weights that do, where.
+
+        Raises:
+            InputError: if level `at` costs too much, or the profile has no router for it.
+        """
+        content = {"place": repr(place), "operators": list(map(repr, operators)), "kept": kept}
+        content |= {"choices": repr(choices), "level": self.level}
+        if self.level == "at":
+            content |= {"router": repr(chip_router(chip))}
+        text = json.dumps({"sources": _sources()} | content)
+        path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+        if (known := _read(path)) is not None:
+            return known
+        plans = planned()
+        if self.level == "at":
+            what = f"{what}, {_held_cost(chip, plans)}"
+        self._tell(what)
+        cycles = [self._cycles(chip, *each) for each in plans]
+        ran = Ran(tuple(mapped.cycles for _, mapped in plans), tuple(cycles))
+        record = content | {"kernels": [mapped.kernel for _, mapped in plans]} | ran._asdict()
+        with whole_file(path) as scratch:
+            scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        return ran
+
+    def _cycles(self, chip: Chip, place: Place, mapped: Mapped) -> int:
+        program = KERNELS[mapped.kernel].program(mapped.plan)
+        if self.level == "at":
+            return _cycles_at(program, chip_router(chip), place.offchip)
+        from tlm.engines.lt import run_lt  # slow to import: only at its level
+
+        return run_lt(program, place.timing, offchip=place.offchip).cycles
+
+
+def _cycles_at(program: Program, router: PacketRouter, edge: Edge | None) -> int:
+    """Cycles packet by packet, on routers of a chip's profile.
+
+    Off-chip memory is latency and bandwidth, which is all that such a profile says.
+    """
+    from tlm.engines.at import run_at  # slow to import: only at its level
+    from tlm.interconnect.handshake import HandshakeMesh
+    from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
+
+    memory = None
+    if edge is not None:
+        timing = edge.timing
+        memory = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, timing))
+    rows = program.rows + (0 if edge is None else edge.edge_rows)
+    mesh = HandshakeMesh(rows, program.cols, router.timing)
+    cut = replace(router.timing, fifo_depth=router.packet_flits)
+    return run_at(program, cut, mesh, offchip=memory).cycles
+
+
+def _held_cost(chip: Chip, plans: Sequence[tuple[Place, Mapped]]) -> Cost:
+    """What programs cost at level `at`.
+
+    Raises:
+        InputError: if it is too much.
+    """
+    bound, cost = chip_router(chip).packet_flits, Cost()
+    for place, mapped in plans:
+        cost += Cost.of(KERNELS[mapped.kernel].program(mapped.plan), bound, place.offchip)
+    cost.check("--level lt, or a chip of fewer tiles")
+    return cost
+
+
+def _read(path: Path) -> Ran | None:
+    """What is kept in a file; None if there is none, or not what was written."""
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return Ran(tuple(record["perf"]), tuple(record["measured"]))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+@cache
+def _sources() -> str:
+    """Hash of the code that decides cycles."""
+    places = [REPOSITORY / name for name in _SOURCES]
+    files = [
+        file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
+    ]
+    return combined_hash(source_hashes(files))
