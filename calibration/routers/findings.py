@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
+from pydantic import PositiveInt, ValidationError, model_validator
 
 from calibration.benches.mesh_bench import Log
 from calibration.routers.mesh import BlackBoxMesh
@@ -21,6 +21,7 @@ from tlm.errors import InputError
 from tlm.files import read_text, whole_file
 from tlm.interconnect.handshake.records import LATEST
 from tlm.interconnect.packets import PacketKind, Packets
+from tlm.tables import Table
 
 #: So many scenes of an experiment are looked into.
 MOST_FINDINGS = 8
@@ -32,7 +33,7 @@ _KINDS: dict[type[Exception], str] = {
 }
 
 
-class StoredScene(BaseModel):
+class StoredScene(Table):
     """Packets that go wrong on a mesh, as they lie in a file.
 
     Attributes:
@@ -47,8 +48,6 @@ class StoredScene(BaseModel):
         fields: The fields of a packet (`Packets`).
         packets: Their values, a row a packet.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     experiment: str
     scene: str

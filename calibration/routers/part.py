@@ -11,12 +11,13 @@ from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import CalibrationResult, source_hashes
 from tlm.files import whole_file
 from tlm.sealed import sealed, unsealed
+from tlm.tables import Table
 
 #: What a mesh shows before the first experiment; of it there are findings alone.
 PROBING = "probing"
 
 
-class Made(BaseModel):
+class Made(Table):
     """What an experiment, or the probing before them, has come to.
 
     Attributes:
@@ -26,8 +27,6 @@ class Made(BaseModel):
         not_represented: What the model cannot be, a line each.
         findings: Scenes that went wrong.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     experiment: str
     result: CalibrationResult | None = None

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
@@ -19,6 +19,7 @@ from tlm.errors import InputError
 from tlm.imported import imported_files
 from tlm.interconnect.zero_load import NocTiming
 from tlm.sealed import unsealed
+from tlm.tables import Table
 
 #: What finds a mesh out: the campaign, the bench that a simulator loads, and all they import.
 _CAMPAIGN = ("calibration.routers.custom", "calibration.benches.blackbox_bench")
@@ -40,7 +41,7 @@ def model_hash() -> str:
     return combined_hash({str(number): each for number, each in enumerate(hashes)})
 
 
-class Finding(BaseModel):
+class Finding(Table):
     """What went wrong in a scene.
 
     Attributes:
@@ -50,8 +51,6 @@ class Finding(BaseModel):
         packets: The file from which the scene is run again, as seen from the specification.
         wave: The wave of such a run; None if it did not go wrong there.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     experiment: str
     scene: str
@@ -68,16 +67,14 @@ class Finding(BaseModel):
         return {**told, "wave": wave, "command": again}
 
 
-class NotMade(BaseModel):
+class NotMade(Table):
     """An experiment without a result, or of which scenes were left out, and why."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     experiment: str
     why: str
 
 
-class CustomCalibration(BaseModel):
+class CustomCalibration(Table):
     """What was found out of a mesh.
 
     Attributes:
@@ -97,8 +94,6 @@ class CustomCalibration(BaseModel):
         identified: Every experiment that identifies something has; else this is not stored.
         quick: Of fewer check cases, all on the size of the fit.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sources: dict[str, str]
     tools: dict[str, str]

@@ -13,9 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from cosim.synthesis.yosys import ToolError, run_yosys
+from tlm.tables import Table
 
 #: Flip-flops and latches, and what resets them as the gate that a synchronous reset is.
 _STATE = {"$_DFF_P_": 0, "$_DFF_PN0_": 6, "$_DFF_PN1_": 6, "$_DLATCH_P_": 0}
@@ -27,10 +26,8 @@ _NAND2_TRANSISTORS = 4
 _LIBRARY = "cells.lib"
 
 
-class Cost(BaseModel):
+class Cost(Table):
     """What a module is made of: NAND2 equivalents of its logic, and flip-flops."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     nand2: int
     flip_flops: int

@@ -11,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from cosim.errors import SimulationError
 from cosim.spec.mesh import MeshSpec
 from cosim.synthesis.cells import Synthesised, synthesised
@@ -23,6 +21,7 @@ from cosim.verilated.progress import Work
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import file_hash
 from tlm.errors import InputError
+from tlm.tables import Table
 
 #: Payloads that are synthesised; of wider ones cells are what lies on a line through both.
 _NARROW_BITS, _WIDE_BITS = 64, 128
@@ -33,7 +32,7 @@ _GATES = "gates.json"
 _SYNTHESIS = "-DSYNTHESIS"
 
 
-class RouterGates(BaseModel):
+class RouterGates(Table):
     """A router's cells.
 
     Attributes:
@@ -44,8 +43,6 @@ class RouterGates(BaseModel):
         area_um2: Area of a library's cells; None without one.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     cells: int
     nand2: int
     flip_flops: int
@@ -53,7 +50,7 @@ class RouterGates(BaseModel):
     area_um2: float | None = None
 
 
-class MeshGates(BaseModel):
+class MeshGates(Table):
     """Gates of a mesh's routers.
 
     Attributes:
@@ -63,8 +60,6 @@ class MeshGates(BaseModel):
         rows: Rows of the mesh whose routers they are.
         cols: Its columns.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     router: RouterGates
     payload_bits: int

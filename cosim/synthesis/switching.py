@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from cosim.network.deliveries import simulate
 from cosim.network.model import LoopModel
@@ -21,6 +20,7 @@ from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import file_hash
 from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import Traffic
+from tlm.tables import Table
 
 _RATE, _CYCLES, _FLITS = 0.2, 300, 4
 #: Bits of a payload that are arbitrary (cosim/network/flits.h).
@@ -36,7 +36,7 @@ _OTHERS = 1 << 20
 _COUNTING = Work("counting", "counted", 10, 0, lambda folder: "the mesh runs")
 
 
-class MeshToggles(BaseModel):
+class MeshToggles(Table):
     """What a router switches under the traffic: toggles of its nets, all nodes' on average.
 
     Attributes:
@@ -44,8 +44,6 @@ class MeshToggles(BaseModel):
         payload_bit: More for each bit of a payload.
         operations: What the traffic is made of.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     control: float
     payload_bit: float

@@ -161,11 +161,6 @@ class Model(Table):
         """Layers with experts."""
         return self.layers - self.dense_layers
 
-    def is_windowed(self, layer: int) -> bool:
-        """Whether a layer sees a sliding window only."""
-        window = self.sliding_window
-        return window is not None and window.count(range(layer, layer + 1)) == 1
-
     def count(self, layers: range) -> LayerCounts:
         """Layers of each kind among ``layers``, which are consecutive."""
         dense = max(0, min(layers.stop, self.dense_layers) - layers.start)

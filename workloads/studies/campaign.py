@@ -8,7 +8,7 @@ nothing stale is ever taken.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
@@ -74,6 +74,21 @@ def run_tasks(
         if progress is not None:
             progress(len(done), len(tasks))
     return {case: [done[Task(case, seed)] for seed in seeds[case]] for case in cases}
+
+
+def run_once(
+    cases: Iterable[Any],
+    simulate: Callable[[Any, int], Figures],
+    *,
+    workers: int,
+    store: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Figures]:
+    """`run_tasks` of cases in which nothing is random: the figures of each by its ``repr``."""
+    named = {repr(case): case for case in cases}
+    seeds = dict.fromkeys(named, [0])
+    runs = run_tasks(named, seeds, simulate, workers=workers, store=store, progress=progress)
+    return {case: figures for case, [figures] in runs.items()}
 
 
 def default_workers() -> int:

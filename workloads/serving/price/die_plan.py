@@ -83,11 +83,6 @@ class DiePlan(NamedTuple):
         times = [known[id(run)] for run in self.runs]
         return max(sum(map(max, times)), *map(sum, times))
 
-    def passing_cycles(self, of: Cycles) -> float:
-        """Cycles of all stages of all micro-batches, by the number of groups."""
-        times = [self._stage_cycles(stage, of) for run in self.runs for stage in run]
-        return sum(times) / len(self.runs[0])
-
     def counted(self) -> Iterator[tuple[AnyPart | Link, int]]:
         """All that runs, and how often, in the order of a layer."""
         halves = _HALVES if self.halved else 1

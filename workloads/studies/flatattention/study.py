@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.studies.campaign import Figures, Progress, run_tasks
+from workloads.studies.campaign import Figures, Progress, run_once
 from workloads.studies.flatattention.cases import (
     Case,
     KernelCase,
@@ -79,11 +79,9 @@ def run_study(
         progress: Called with finished and all runs.
     """
     every: list[AnyFact] = [*facts(quick=quick), *wafer_facts(), *served_facts()]
-    cases = {repr(case): case for fact in every for case in (fact.case, fact.over) if case}
-    seeds = dict.fromkeys(cases, [0])
+    cases = [case for fact in every for case in (fact.case, fact.over) if case]
     run = partial(simulate, kernel)
-    results = run_tasks(cases, seeds, run, workers=workers, store=store, progress=progress)
-    found = {key: runs[0] for key, runs in results.items()}
+    found = run_once(cases, run, workers=workers, store=store, progress=progress)
     rows = [_row(fact, found) for fact in every]
     rows += list(_over_all(rows))
     rows += [

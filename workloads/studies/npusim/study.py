@@ -1,10 +1,9 @@
 """The study as a whole: cases run, rows and targets judged."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workloads.studies.campaign import Figures, Progress, run_tasks
+from workloads.studies.campaign import Figures, Progress, run_once
 from workloads.studies.npusim.cases import PromptCase, prompt_figures
 from workloads.studies.npusim.figure_7 import (
     ModeCase,
@@ -74,10 +73,7 @@ def run_study(
         *figure_13_cases(),
         *figure_14_cases(),
     ]
-    cases = {repr(case): case for case in wanted}
-    seeds = dict.fromkeys(cases, [0])
-    results = run_tasks(cases, seeds, simulate, workers=workers, store=store, progress=progress)
-    found: Mapping[str, Figures] = {key: runs[0] for key, runs in results.items()}
+    found = run_once(wanted, simulate, workers=workers, store=store, progress=progress)
     rows = [
         *figure_7(found),
         *figure_8(found, quick=quick),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.studies.campaign import Figures, Progress, run_tasks
+from workloads.studies.campaign import Figures, Progress, run_once
 from workloads.studies.rows import interval_of
 from workloads.studies.waferllm.beyond_facts import beyond_facts
 from workloads.studies.waferllm.cases import CHIP, Case, KernelCase, LayerCase, simulate
@@ -40,10 +40,9 @@ def run_study(
         progress: Called with finished and all runs.
     """
     every = [*facts(quick=quick), *beyond_facts()]
-    cases = {repr(fact.case): fact.case for fact in every if fact.case is not None}
-    seeds = dict.fromkeys(cases, [0])
-    results = run_tasks(cases, seeds, simulate, workers=workers, store=store, progress=progress)
-    rows = [_row(fact, {key: runs[0] for key, runs in results.items()}) for fact in every]
+    cases = [fact.case for fact in every if fact.case is not None]
+    found = run_once(cases, simulate, workers=workers, store=store, progress=progress)
+    rows = [_row(fact, found) for fact in every]
     orderings = _orderings({row["id"]: row["model"] for row in rows})
     kept = {"kept": sum(each["met"] for each in orderings), "of": len(orderings)}
     return {
