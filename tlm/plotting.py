@@ -4,7 +4,7 @@ A picture is fit for a paper: vectors with their text as text, told apart withou
 numbers as one writes them. matplotlib is imported where something is drawn, as it takes long.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ from tlm.files import whole_file
 #: Okabe and Ito's colours, told apart under the common colour deficiencies; lines say it again.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+#: Of what other figures are held against, such as a paper's.
+INK = "0.25"
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 #: Endings of files that a picture can be stored in.
 FORMATS = (".png", ".svg", ".pdf")
@@ -41,6 +43,7 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
+_MOST_TICKS = 6
 # Where along a curve a label may stand, and how far from it in points.
 _PLACES = 25
 _APART = 4.0
@@ -75,6 +78,57 @@ class Curve(NamedTuple):
 def look(index: int) -> dict[str, Any]:
     """Colour and line of a series."""
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": LINES[index % len(LINES)]}
+
+
+def series(
+    axes: Any, x: Sequence[float], y: Sequence[float | None], text: str, index: int
+) -> Curve:
+    """Draw a line with the colour, dashes and marks of its number.
+
+    Returns:
+        It, for `direct_labels`.
+    """
+    values = np.array(y, dtype=float)  # None: there is no figure
+    axes.plot(x, values, marker=MARKERS[index % len(MARKERS)], markersize=4, **look(index))
+    known = np.isfinite(values)
+    return Curve(np.asarray(x)[known], values[known], text, COLOURS[index % len(COLOURS)])
+
+
+def published(axes: Any, x: Sequence[float], y: Sequence[float | None]) -> None:
+    """Draw stars for figures that somebody else has published, above all lines."""
+    values = np.array(y, dtype=float)
+    axes.plot(x, values, "*", color=INK, markersize=7, markerfacecolor="none", zorder=4)
+
+
+def write_pictures(folder: Path, drawings: Mapping[str, Callable[[], Any]]) -> list[Path]:
+    """Draw figures in the project's style and store each as vectors: NAME.svg and NAME.pdf.
+
+    Args:
+        folder: Where they go.
+        drawings: What draws each, by its name.
+
+    Raises:
+        InputError: if a file cannot be written.
+    """
+    import matplotlib
+
+    paths = []
+    with matplotlib.rc_context(STYLE):
+        for name, draw in drawings.items():
+            figure = draw()
+            for ending in (".svg", ".pdf"):
+                paths.append(folder / f"{name}{ending}")
+                save(figure, paths[-1])
+    return paths
+
+
+def places_ticks(axis: Any, places: Sequence[float]) -> None:
+    """Ticks at these places alone, evenly fewer of many, their numbers without exponents."""
+    from matplotlib.ticker import NullLocator
+
+    shown = places[:: -(-len(places) // _MOST_TICKS) or 1]
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticks(shown, [plain_number(place) for place in shown])
 
 
 def plain_ticks(axis: Any) -> None:
@@ -114,7 +168,7 @@ def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> No
         curves: Them.
         halo: Colour behind the letters, so that a line below them does not disturb.
     """
-    curves = list(curves)
+    curves = [curve for curve in curves if len(curve.x)]
     axes.figure.draw_without_rendering()
     drawn = [np.asarray(axes.transData.transform(np.c_[curve.x, curve.y])) for curve in curves]
     others = [

@@ -15,10 +15,13 @@ from tlm.plotting import (
     STYLE,
     Curve,
     direct_labels,
+    places_ticks,
     plain_number,
     plain_ticks,
     save,
+    series,
     short_label,
+    write_pictures,
 )
 
 
@@ -123,3 +126,35 @@ def test_long_labels_are_shortened_in_their_middle() -> None:
     long = short_label("the beginning of a name and its end")
     assert len(long) <= 28
     assert long.startswith("the beginning") and long.endswith("and its end")
+
+
+@pytest.mark.parametrize("count", [0, 1, 6, 7, 29])
+def test_ticks_at_places_are_some_of_them(count: int) -> None:
+    axes = Figure().subplots()
+    places = [30 * (number + 1) for number in range(count)]
+    axes.set_xscale("log")
+    places_ticks(axes.xaxis, places)
+    ticks = axes.get_xticks()
+    assert {*ticks} <= {*places}
+    assert len({*np.diff(ticks)}) <= 1 and len(ticks) <= 6
+    assert len(ticks) == count or len(ticks) > 3
+    assert len(axes.get_xticks(minor=True)) == 0
+
+
+def test_a_series_has_no_label_where_it_has_no_figure() -> None:
+    axes = Figure().subplots()
+    curve = series(axes, [1, 2, 3], [None, 5.0, None], "one", 1)
+    assert (curve.x.tolist(), curve.y.tolist(), curve.colour) == ([2], [5.0], COLOURS[1])
+    nothing = series(axes, [1, 2], [None, None], "none", 2)
+    direct_labels(axes, [curve, nothing])
+    assert [text.get_text() for text in axes.texts] == ["one"]
+
+
+def test_pictures_are_drawn_in_the_style_and_stored_as_vectors(tmp_path: Path) -> None:
+    def draw() -> Figure:
+        assert matplotlib.rcParams["axes.titlelocation"] == "left"
+        return labelled([Curve([0, 1], [0, 1], "rising", COLOURS[0])])[0]
+
+    paths = write_pictures(tmp_path / "new", {"a": draw, "b": draw})
+    assert [path.name for path in paths] == ["a.svg", "a.pdf", "b.svg", "b.pdf"]
+    assert all(path.stat().st_size > 1000 for path in paths)

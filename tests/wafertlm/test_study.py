@@ -68,7 +68,9 @@ def test_the_table_and_the_plots(tmp_path: Path) -> None:
     outcome = CliRunner().invoke(command, arguments)
     assert outcome.exception is None, outcome.exception
     assert "orderings kept: 1 of 1; of doubtful ones 0 of 0" in outcome.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["attainment.png", "frontier.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "attainment.pdf", "attainment.svg", "frontier.pdf", "frontier.svg",
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("small")

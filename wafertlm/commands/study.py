@@ -122,7 +122,7 @@ def _known_names() -> dict[str, list[str]]:
 @click.option(
     "--resume", "kept", type=_FOLDER, help="Folder of finished runs: kept and found again."
 )
-@click.option("--plots", type=_FOLDER, help="Write the study's plots into a folder (PNG).")
+@click.option("--plots", type=_FOLDER, help="Write the study's plots into a folder (SVG, PDF).")
 @click.option("--record", "recorded", is_flag=True, help="Store how far off the chips are.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
 @output_options(_known_names)
@@ -158,9 +158,4 @@ def command(
 
         record(name, result["errors_by_chip"])
     if plots is not None:
-        from matplotlib import rc_context
-
-        from tlm.plotting import STYLE
-
-        with rc_context(STYLE):
-            import_module(STUDIES[name].plots).draw(result, plots)
+        import_module(STUDIES[name].plots).draw(result, plots)

@@ -3,20 +3,17 @@
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import matplotlib
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tlm.files import whole_file
+from tlm.plotting import COLOURS, INK, STYLE, Curve, direct_labels, plain_ticks, save
 from wafertlm.output import Result
+from wafertlm.report.wording import named
 
-# Okabe and Ito's palette, told apart by colour-blind readers.
-_BEST, _CONFIRMED, _OTHERS = "#0072B2", "#D55E00", "0.65"
+_BEST, _CONFIRMED, _OTHERS = COLOURS[0], COLOURS[1], INK
 _MOST_LABELS = 12
-_APART = 0.06
 
 
 def plot_exploration(result: Result, path: Path) -> None:
@@ -33,15 +30,17 @@ def plot_exploration(result: Result, path: Path) -> None:
     """
     objectives = list(result["options"]["objectives"])
     pairs = list(combinations(objectives, 2)) or [(None, objectives[0])]
-    figure = Figure(figsize=(4.5 * len(pairs), 3.4), layout="constrained")
-    for axes, pair in zip(figure.subplots(1, len(pairs), squeeze=False)[0], pairs, strict=True):
-        _panel(axes, result, *pair)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=4, frameon=False)
-    # Without the dates and random names that pictures carry: equal results, equal bytes.
-    metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with whole_file(path) as scratch, matplotlib.rc_context({"svg.hashsalt": "wafertlm"}):
-        figure.savefig(scratch, metadata=metadata[path.suffix])
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(4.5 * len(pairs), 3.4))
+        panels = figure.subplots(1, len(pairs), squeeze=False)[0]
+        for axes, pair in zip(panels, pairs, strict=True):
+            _panel(axes, result, *pair)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper left", ncols=2 * len(pairs))
+        # Where labels stand depends on how wide the axes are beside the legend.
+        for axes, pair in zip(panels, pairs, strict=True):
+            _labels(axes, _best(result), *pair)
+        save(figure, path)
 
 
 def _panel(axes: Axes, result: Result, across: str | None, upwards: str) -> None:
@@ -54,18 +53,20 @@ def _panel(axes: Axes, result: Result, across: str | None, upwards: str) -> None
         if some:
             points = [_place(row["trial"], row["objectives"], across, upwards) for row in some]
             xs, ys = _across_and_up(points)
-            axes.scatter(xs, ys, s=14, facecolors=filled, edgecolors=_OTHERS, label=shown)
+            axes.scatter(
+                xs, ys, s=14, facecolors=filled, edgecolors=_OTHERS, alpha=0.5, label=shown
+            )
     best = _best(result)
     if best:
         points = [_place(each["trial"], each["objectives"], across, upwards) for each in best]
         shown = "best" if across is None else "Pareto front"
         axes.scatter(*_across_and_up(points), s=26, color=_BEST, zorder=3, label=shown)
     _confirmed(axes, best, across, upwards)
-    axes.set(xlabel=across or "trial", ylabel=upwards)
+    axes.set(xlabel=named(across or "trial"), ylabel=named(upwards))
     axes.locator_params(nbins=5)
-    axes.spines[["top", "right"]].set_visible(False)
-    if best and across is not None:
-        _labels(axes, [each["trial"] for each in best], points)
+    axes.margins(0.1)
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
 
 
 def _confirmed(axes: Axes, best: Sequence[Result], across: str | None, upwards: str) -> None:
@@ -82,16 +83,15 @@ def _confirmed(axes: Axes, best: Sequence[Result], across: str | None, upwards: 
         axes.scatter([end[0]], [end[1]], s=22, marker="x", color=_CONFIRMED, zorder=4, label=label)
 
 
-def _labels(axes: Axes, numbers: Sequence[int], points: Sequence[tuple[float, float]]) -> None:
+def _labels(axes: Axes, best: Sequence[Result], across: str | None, upwards: str) -> None:
     """Numbers of the trials beside their points, as many as stand apart."""
-    places = axes.transAxes.inverted().transform(axes.transData.transform(np.array(points)))
-    shown: list[Any] = []
-    for number, point, place in zip(numbers, points, places, strict=True):
-        near = any(np.hypot(*(place - other)) < _APART for other in shown)
-        if near or len(shown) >= _MOST_LABELS:
-            continue
-        shown.append(place)
-        axes.annotate(str(number), point, xytext=(4, 4), textcoords="offset points", fontsize=8)
+    if across is None:
+        return
+    curves = []
+    for each in best[:_MOST_LABELS]:
+        x, y = _place(each["trial"], each["objectives"], across, upwards)
+        curves.append(Curve([x], [y], f"{each['trial']}", _BEST))
+    direct_labels(axes, curves)
 
 
 def _across_and_up(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

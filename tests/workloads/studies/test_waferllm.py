@@ -91,7 +91,7 @@ def test_targets_and_plots(tmp_path: Path) -> None:
     wafer = result["errors_by_chip"]["wse2"]
     assert wafer["models"] == ["llama2-13b"]
     assert wafer["mean_abs_error_pct"] == result["summary"]["predicted"]["mean_abs_error_pct"]
-    assert {path.name for path in draw(result, tmp_path)} == {"layers.png", "gemm.png", "gemv.png"}
+    assert {path.stem for path in draw(result, tmp_path)} == {"layers", "gemm", "gemv"}
 
 
 def test_rows_that_are_not_scored_are_in_no_error() -> None:

@@ -1,58 +1,86 @@
 """Plots of the study: objectives attained by rate, and first tokens against intervals."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tlm.files import whole_file
+import numpy as np
 
-_COLOURS = {"chunked": "#b5483a", "layered": "#2b6a99"}
+from tlm.plotting import COLOURS, INK, Curve, direct_labels, plain_ticks, series, write_pictures
+
+_SCHEDULERS = ("chunked", "layered")
+_ASKED_FOR_PCT = 90
 _LOADS = (
     ("qwen3-30b-a3b-h100x2-arxiv", "Qwen3-30B-A3B, arXiv"),
     ("qwen3-30b-a3b-h100x2-sharegpt", "Qwen3-30B-A3B, ShareGPT"),
     ("gpt-oss-20b-bf16-h100x2-arxiv", "GPT-OSS-20B, arXiv"),
     ("gpt-oss-20b-bf16-h100x2-sharegpt", "GPT-OSS-20B, ShareGPT"),
 )
+_Points = Sequence[Mapping[str, Any]]
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write ``attainment.png`` and ``frontier.png`` of a result of the study.
+    """Write ``attainment`` and ``frontier`` of a result of the study, as SVG and PDF.
 
     Raises:
         InputError: if a file cannot be written.
     """
+    drawings = {"attainment": _attainment, "frontier": _frontier}
+    return write_pictures(
+        folder, {name: partial(_each_load, result, one) for name, one in drawings.items()}
+    )
+
+
+def _each_load(
+    result: Mapping[str, Any], panel: Callable[[Any, Mapping[str, _Points]], None]
+) -> Any:
+    """A panel for each load, of its points by scheduler."""
     from matplotlib.figure import Figure
 
-    attainment = Figure(figsize=(8, 6), layout="constrained")
-    frontier = Figure(figsize=(8, 6), layout="constrained")
-    axes_of = zip(attainment.subplots(2, 2).flat, frontier.subplots(2, 2).flat, strict=True)
-    for (left, right), (load, title) in zip(axes_of, _LOADS, strict=True):
-        for scheduler, colour in _COLOURS.items():
-            curve = [
+    figure = Figure(figsize=(7.5, 5.6))
+    for axes, (load, title) in zip(figure.subplots(2, 2).flat, _LOADS, strict=True):
+        points = {
+            scheduler: [
                 point
                 for point in result["curves"]
                 if (point["load"], point["scheduler"]) == (load, scheduler)
             ]
-            rates, attained, ttft, tbt = (
-                [point[name] for point in curve]
-                for name in ("rate_rps", "slo_attainment", "TTFT_mean", "TBT_mean")
-            )
-            left.plot(rates, attained, "o-", color=colour, label=scheduler)
-            right.plot(tbt, ttft, "o-", color=colour, label=scheduler)
-            for rate, place in zip(rates, zip(tbt, ttft, strict=True), strict=True):
-                right.annotate(f"{rate:g}", place)
-        left.axhline(0.9, color="grey", linewidth=0.8)
-        left.set(title=title, ylim=(0, 1.05), xlabel="requests a second", ylabel="attainment")
-        right.set(title=title, xlabel="mean TBT, ms", ylabel="mean TTFT, s", yscale="log")
-        left.legend()
-        right.legend()
-    return [
-        _save(attainment, folder / "attainment.png"),
-        _save(frontier, folder / "frontier.png"),
-    ]
+            for scheduler in _SCHEDULERS
+        }
+        axes.set_title(title)
+        panel(axes, points)
+    return figure
 
 
-def _save(figure: Any, path: Path) -> Path:
-    with whole_file(path) as scratch:
-        figure.savefig(scratch, dpi=110, metadata={"Software": None})
-    return path
+def _attainment(axes: Any, points: Mapping[str, _Points]) -> None:
+    curves = []
+    for number, (scheduler, some) in enumerate(points.items()):
+        shares = [100 * point["slo_attainment"] for point in some]
+        curves.append(series(axes, _all(some, "rate_rps"), shares, scheduler, number))
+    axes.set(xlabel="requests a second", ylabel="requests that attain (%)", ylim=(0, 106))
+    axes.axhline(_ASKED_FOR_PCT, color=INK, linewidth=0.8, linestyle=":")
+    low, high = axes.get_xlim()
+    axes.set_xlim(low, high)
+    asked = f"{_ASKED_FOR_PCT} % asked for"
+    line = np.linspace(low, high, 9)
+    direct_labels(axes, [*curves, Curve(line, [_ASKED_FOR_PCT] * len(line), asked, INK)])
+
+
+def _frontier(axes: Any, points: Mapping[str, _Points]) -> None:
+    curves, rates = [], []
+    for number, (scheduler, some) in enumerate(points.items()):
+        tbt_ms, ttft_s = _all(some, "TBT_mean"), _all(some, "TTFT_mean")
+        curves.append(series(axes, tbt_ms, ttft_s, scheduler, number))
+        for point in some:
+            at = [point["TBT_mean"]], [point["TTFT_mean"]]
+            rates.append(Curve(*at, f"{point['rate_rps']:g}", COLOURS[number]))
+    axes.set(yscale="log", xlabel="mean TBT (ms)", ylabel="mean TTFT (s)")
+    axes.margins(0.1)
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
+    direct_labels(axes, [*curves, *rates])
+
+
+def _all(points: _Points, name: str) -> list[float]:
+    return [point[name] for point in points]
