@@ -13,10 +13,12 @@ from typing import NamedTuple
 import click
 import pytest
 
+from cosim.verilated.cache import cache_folder
 from wafertlm.cli import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
+_STUDY = "wafertlm study waferllm --quick"
 
 
 class Installed(NamedTuple):
@@ -32,10 +34,10 @@ class Installed(NamedTuple):
     work: Path
     home: Path
 
-    def run(self, line: str) -> subprocess.CompletedProcess[str]:
-        """Run a line as a shell would, with nothing of this checkout at hand."""
+    def run(self, line: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run a line as a shell would, with nothing of this checkout at hand but the settings."""
         kept = ("LANG", "NUMBA_NUM_THREADS", "TMPDIR")
-        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        environment = {name: os.environ[name] for name in kept if name in os.environ} | settings
         environment |= {"HOME": str(self.home), "PATH": f"{self.scripts}:/usr/bin:/bin"}
         return subprocess.run(
             shlex.split(line), cwd=self.work, env=environment, capture_output=True, text=True
@@ -77,8 +79,9 @@ def _commands() -> list[str]:
     lines = (line.strip().split("  #")[0].strip() for line in text.splitlines())
     shown = [line for line in lines if line.split(" ")[0] == "wafertlm" and _names_one(line)]
     # All that is stored holds, as the test of `doctor` shows; the campaign would compare the levels
-    # once more, which takes an hour.
-    return [line for line in shown if line != "wafertlm calibrate"]
+    # once more, which takes an hour. The studies take ten minutes each: a short one runs instead.
+    long = [line for line in shown if line.startswith("wafertlm study ")]
+    return [line for line in shown if line not in ("wafertlm calibrate", *long)] + [_STUDY]
 
 
 def _names_one(line: str) -> bool:
@@ -92,8 +95,15 @@ def test_every_command_of_the_readme_runs(installed: Installed) -> None:
         ran = installed.run(f"wafertlm show router {shown} --out docs/custom_rtl/{name}")
         assert ran.returncode == 0, ran.stderr
     (installed.work / "results").mkdir()  # of the report
+    example = (REPOSITORY / "docs" / "explore.md").read_text(encoding="utf-8")
+    asked = re.findall(r"```toml\n(.*?)```", example, re.DOTALL)[0]
+    (installed.work / "FILE.toml").write_text(
+        asked.replace("trials = 16", "trials = 4\nconfirm = 'none'")
+    )
     for line in _commands():
-        ran = installed.run(line)
+        # Models in Verilog are those of this checkout, whose content is the same; the next test
+        # builds one.
+        ran = installed.run(line, WAFERTLM_CACHE=str(cache_folder()))
         # A check may find what it looks for, and then says so.
         allowed = (0, 1) if line.startswith("wafertlm check ") else (0,)
         assert ran.returncode in allowed, f"{line}\n{ran.stderr[-2000:]}"

@@ -14,7 +14,6 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.trial import Trial
-from scipy.stats.qmc import Sobol
 
 from tlm.errors import InputError
 from wafertlm.explore.file import Choice, Kind, Parameter
@@ -150,6 +149,8 @@ class Space:
             return {axis.name: axis.value(int(place)) for axis, place in chosen}
         dimensions = len(self.axes)
         if self.kind == "qmc":
+            from scipy.stats.qmc import Sobol  # slow to import: for this sampler only
+
             sequence = Sobol(dimensions, scramble=True, rng=self.seed)
             if number:
                 sequence.fast_forward(number)
