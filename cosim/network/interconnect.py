@@ -1,14 +1,17 @@
 """The Verilated mesh as an `Interconnect`: packets go through its Verilog, data included."""
 
 import ctypes
+from array import array
 from pathlib import Path
 
 from cosim.errors import HangError
 from cosim.network.handle import EVENT_WORDS, PATIENCE_CYCLES, STILL, MeshHandle
 from cosim.network.model import LoopModel
+from cosim.network.waiting import told_waiting
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.packets import Meetings, Packets, ReductionGoal, TileSet
+from tlm.interconnect.zero_load import NocTiming
 
 #: Cycles without a handshake after which a mesh that has delivered everything is at rest: the last
 #: places that became free are known everywhere.
@@ -29,6 +32,8 @@ class RtlInterconnect(MeshHandle):
         model: The mesh; built if it is not yet.
         loopback: A sender among the destinations of its multicast gets a copy.
         waves: A VCD file that is written as the mesh runs.
+        timing: What the routers were measured to be like: if the mesh stands still, their model
+            tells which packets wait for each other.
 
     Raises:
         InputError: if the waves cannot be written.
@@ -36,9 +41,16 @@ class RtlInterconnect(MeshHandle):
     """
 
     def __init__(
-        self, model: LoopModel, *, loopback: bool = True, waves: Path | None = None
+        self,
+        model: LoopModel,
+        *,
+        loopback: bool = True,
+        waves: Path | None = None,
+        timing: NocTiming | None = None,
     ) -> None:
         super().__init__(model, loopback=loopback, waves=waves)
+        self._timing = timing
+        self._sent = array("q")  # of each packet its cycle and its shape
         self._shapes: dict[tuple[int, TileSet | ReductionGoal, int], tuple[int, int]] = {}
         self._meetings = Meetings()
         self._operand_flits: dict[int, int] = {}
@@ -80,6 +92,7 @@ class RtlInterconnect(MeshHandle):
         self._library.loop_push(loop, shape, number, joint, cycle)
         self._outstanding += 1 + (deliveries if joint == number else 0)
         self._still = False
+        self._sent.extend((cycle, shape))
         self._count += 1
         return number
 
@@ -174,5 +187,15 @@ class RtlInterconnect(MeshHandle):
         since = self._state.cycle - PATIENCE_CYCLES
         return HangError(
             f"{self._name} stands still since cycle {since}; {count} deliveries are due: "
-            f"packet {', '.join(shown)}{more}"
+            f"packet {', '.join(shown)}{more}{self._told_waiting()}"
         )
+
+    def _told_waiting(self) -> str:
+        """What the model says of all packets up to now."""
+        if self._timing is None:
+            return ""
+        keys = {number: key for key, (number, _) in self._shapes.items()}
+        sent = zip(self._sent[0::2], self._sent[1::2], strict=True)
+        packets = Packets.of([(cycle, *keys[shape]) for cycle, shape in sent])
+        model = self._model
+        return f"; {told_waiting(model.rows, model.cols, self._timing, packets)}"

@@ -9,6 +9,7 @@ from cosim.network.interconnect import RtlInterconnect
 from cosim.network.model import LoopModel
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.packets import ReductionGoal, TileSet
+from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.banked import BankedTiles
 from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
 from tlm.tiles.outside_mesh import NO_FLIT, Done, ready, run_beside
@@ -35,6 +36,7 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
             `let_take` lets them, and send at once.
         loopback: A sender among the destinations of its multicast gets a copy.
         waves: A VCD file that is written as the mesh runs.
+        timing: Of the mesh's model (`RtlInterconnect`).
 
     Raises:
         InputError: if the waves cannot be written, for rows that cannot be, or words that are
@@ -50,10 +52,11 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
         edge_rows: int = 0,
         loopback: bool = True,
         waves: Path | None = None,
+        timing: NocTiming | None = None,
     ) -> None:
         rows, cols = model.rows - edge_rows, model.cols
         self._tiles = BankedTiles(rows, cols, tile, edge_rows)
-        super().__init__(model, loopback=loopback, waves=waves)
+        super().__init__(model, loopback=loopback, waves=waves, timing=timing)
         nodes, count = model.rows * cols, rows * cols
         ready()
         self._nothing = np.full((nodes, 2), NO_FLIT, dtype=np.int64)

@@ -106,24 +106,21 @@ def chip_points(seed: int) -> Iterator[ChipPoint]:
 
 
 class Place:
-    """A copy of the sources, in which commands run and are ended."""
+    """A copy of the sources, in which commands run and are ended.
 
-    def __init__(self, folder: Path, scenario: Scenario) -> None:
+    Args:
+        folder: Where it is made.
+        scenario: What runs there.
+        kept: Sources as they were at first, of which this one is a copy: others may change them.
+    """
+
+    def __init__(self, folder: Path, scenario: Scenario, kept: Path) -> None:
         self.folder, self.scenario = folder, scenario
         self.sources, self.temporary = folder / "sources", folder / "temporary"
         self.mark = f"{os.getpid()}-{folder.name}"
-        for name in _SOURCES:
-            # With what is compiled of the models, which is of the same sources.
-            ignored = shutil.ignore_patterns("*.pyc")
-            shutil.copytree(_REPOSITORY / name, self.sources / name, ignore=ignored)
-        for name, shorter in _SHORTER.items():
-            with (self.sources / name).open("a") as file:
-                file.write(shorter)
-        shutil.copy2(_REPOSITORY / "README.md", self.sources)
+        shutil.copytree(kept, self.sources)
         for name in scenario.removed:
             (self.sources / name).unlink()
-        (self.sources / "out").mkdir()
-        (self.sources / "results").mkdir()
         self.temporary.mkdir()
         cache = folder / "cache" if scenario.is_cold else _REPOSITORY / "build"
         self._environment = {
@@ -212,6 +209,18 @@ class Place:
         return found | {path.name: "temporary" for path in self.temporary.iterdir()}
 
 
+def keep_sources(folder: Path) -> None:
+    """Copy the sources, with what is compiled of them and shorter campaigns."""
+    for name in _SOURCES:
+        shutil.copytree(_REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copy2(_REPOSITORY / "README.md", folder)
+    for name, shorter in _SHORTER.items():
+        with (folder / name).open("a") as file:
+            file.write(shorter)
+    for name in ("out", "results"):
+        (folder / name).mkdir()
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
@@ -228,11 +237,12 @@ def killed(name: str, count: int, seed: int) -> Mapping[str, int]:
     drawn = random.Random(f"{name} {seed}")
     met = {"ended": 0, "at work": 0, "SIGKILL": 0, "SIGTERM": 0}
     with tempfile.TemporaryDirectory() as folder:
-        undisturbed = Place(Path(folder) / "undisturbed", SCENARIOS[name])
+        keep_sources(kept := Path(folder) / "kept")
+        undisturbed = Place(Path(folder) / "undisturbed", SCENARIOS[name], kept)
         took_s = undisturbed.finish()
         wanted = undisturbed.bytes_left()
         for number in range(count):
-            place = Place(Path(folder) / str(number), SCENARIOS[name])
+            place = Place(Path(folder) / str(number), SCENARIOS[name], kept)
             how = (signal.SIGKILL, signal.SIGTERM)[number // 2 % 2]
             at_work = number % 2 == 1
             if place.end(how, drawn.uniform(0, took_s), at_work=at_work):

@@ -165,7 +165,10 @@ def test_a_hang_of_the_verilog_is_told_with_its_cycle(
     shown = capsys.readouterr()
     result = json.loads(shown.out)
     assert (result["cycles"], result["deadlock"]) == (None, True)
-    assert result["reason"] == "4x4 mesh stands still since cycle 4"
+    assert result["reason"] == (
+        "4x4 mesh stands still since cycle 4; by its model no flit can move after cycle 3; waiting "
+        "packets: [0], for operands that have not come"
+    )
     assert result["reason"] in shown.err
 
 

@@ -31,7 +31,7 @@ def run_at_rtl(
         InputError: if the mesh cannot carry it.
         CheckFailedError: if the Verilog hangs, stops, or changes data; the message says where.
     """
-    timing, waves = setup.timing, execution.waves
+    timing, routers, waves = setup.timing, setup.router.timing, execution.waves
     rows, cols = program.rows + memory.edge_rows, program.cols
     files = []
     if setup.custom is None:
@@ -44,10 +44,15 @@ def run_at_rtl(
         with execution.building():
             model.build()
         mesh: RtlInterconnect = (
-            RtlInterconnect(model, loopback=timing.loopback, waves=waves)
+            RtlInterconnect(model, loopback=timing.loopback, waves=waves, timing=routers)
             if tile is None
             else TiledRtlInterconnect(
-                model, tile, edge_rows=memory.edge_rows, loopback=timing.loopback, waves=waves
+                model,
+                tile,
+                edge_rows=memory.edge_rows,
+                loopback=timing.loopback,
+                waves=waves,
+                timing=routers,
             )
         )
         with mesh:

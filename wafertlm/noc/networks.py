@@ -86,6 +86,7 @@ class Network:
         # Slow to import: only for Verilog.
         from cosim.network.deliveries import StandstillError, simulate
         from cosim.network.model import LoopModel
+        from cosim.network.waiting import told_waiting
 
         # What the model of the network refuses, the Verilog would stumble over minutes later.
         reductions = bool(packets.reduces.any())
@@ -96,10 +97,10 @@ class Network:
         try:
             return simulate(model, packets, loopback=self.timing.loopback)
         except StandstillError as still:
-            if self.custom is not None:
-                raise
-            mesh = f"{self.rows}x{self.cols} mesh"
-            raise HangError(f"{mesh} stands still since cycle {still.since_cycle}") from still
+            waiting = told_waiting(self.rows, self.cols, self.timing, packets)
+            shown = f"{self.rows}x{self.cols} mesh stands still since cycle {still.since_cycle}"
+            told = shown if self.custom is None else still
+            raise HangError(f"{told}; {waiting}") from still
 
 
 def project_network(mesh: MeshParameters) -> Network:

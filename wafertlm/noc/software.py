@@ -111,7 +111,8 @@ def _beside_custom_routers(
     model = LoopModel(network.spec, rows, cols)
     with building():
         model.build()
-    with RtlInterconnect(model, loopback=network.timing.loopback) as verilog:
+    timing = network.timing
+    with RtlInterconnect(model, loopback=timing.loopback, timing=timing) as verilog:
         return _modelled(collective, network, verilog)
 
 
