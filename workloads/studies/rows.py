@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 
 class Row(NamedTuple):
@@ -82,6 +81,8 @@ def interval(values: "np.ndarray[Any, np.dtype[np.float64]]") -> list[float] | N
     """95 % interval of the mean by Student's t; None of a single value."""
     if len(values) < 2:
         return None
+    from scipy import stats  # slow to import: for several seeds only
+
     margin = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
     return [float(np.mean(values)) - margin, float(np.mean(values)) + margin]
 

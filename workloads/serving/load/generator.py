@@ -11,14 +11,16 @@ Arrivals: gamma-distributed gaps of a given mean and coefficient of variation; 1
 
 import math
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 from tlm.errors import InputError, choose
 from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S, Trace
+
+if TYPE_CHECKING:  # slow to import: for drawn lengths only
+    from scipy import stats
 
 MAX_REQUESTS = 10_000_000
 _FIXED = re.compile(r"fixed:([1-9]\d{0,6}):([1-9]\d{0,6})")
@@ -118,6 +120,8 @@ def fit(lengths: Lengths) -> "stats.rv_frozen":
     Raises:
         InputError: if no beta distribution on positive lengths has them.
     """
+    from scipy import optimize
+
     highest = np.geomspace(1.02, 200.0, 400)  # in units of the distance that just has the spread
     for lowest in np.linspace(1.0, lengths.mean, 100, endpoint=False):
         p90 = _beta(lengths, lowest, highest).ppf(0.9)
@@ -136,6 +140,8 @@ def _beta(
     lengths: Lengths, lowest: float, scale: "float | NDArray[np.float64]"
 ) -> "stats.rv_frozen":
     """Beta on [lowest, mean + scale x std^2 / (mean - lowest)]; a scale of 1 is two points."""
+    from scipy import stats
+
     below = lengths.mean - lowest
     width = below + scale * lengths.std**2 / below
     mean = below / width

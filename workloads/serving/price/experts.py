@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 POPULARITY_SIGMA = 1.4
 
@@ -30,8 +29,10 @@ def inclusion(count: int, active: int) -> Float64s:
     """
     if active == count:
         return np.ones(count)
+    from scipy import optimize, special  # slow to import: for few models only
+
     ranks = (np.arange(count, 0, -1) - 0.5) / count
-    popularity = np.exp(POPULARITY_SIGMA * stats.norm.ppf(ranks))
+    popularity = np.exp(POPULARITY_SIGMA * special.ndtri(ranks))
     time = optimize.brentq(
         lambda time: float(-np.expm1(-popularity * time).sum()) - active, 0.0, 1e9, xtol=1e-12
     )

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 
 def mean_of(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -33,6 +32,8 @@ def _merged(
         elif any(value is None or isinstance(value, list | bool) for value in values):
             merged[name] = None
         else:
+            from scipy import stats  # slow to import: for several seeds only
+
             mean = float(np.mean(values))
             margin = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
             merged[name] = mean
