@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tlm.errors import InputError
-from workloads.studies.campaign import Figures, run_tasks
+from workloads.studies.campaign import Figures, run_once, run_tasks
 
 _CASES = {"a": 1.5, "b": 2.5}
 _SEEDS = {"a": [0, 1, 2], "b": [7]}
@@ -24,6 +24,12 @@ def test_results_are_in_order_for_any_number_of_workers(tmp_path: Path) -> None:
     alone = run_tasks(_CASES, _SEEDS, _times, workers=1)
     assert alone["a"] == [{"product": 1.5 * seed, "none": None} for seed in range(3)]
     assert run_tasks(_CASES, _SEEDS, _times, workers=2, store=tmp_path) == alone
+
+
+def test_cases_in_which_nothing_is_random_run_once_each(tmp_path: Path) -> None:
+    found = run_once([1.5, 2.5, 1.5], _times, workers=1, store=tmp_path)
+    assert found == {"1.5": _times(1.5, 0), "2.5": _times(2.5, 0)}
+    assert run_once([1.5, 2.5], _never, workers=1, store=tmp_path) == found
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
