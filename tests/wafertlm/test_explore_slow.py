@@ -60,6 +60,18 @@ def test_fifty_kills_lose_nothing(tmp_path: Path, alone: str) -> None:
     assert outcome(file, "--workers", "2") == alone
 
 
+@pytest.mark.slow
+def test_what_is_interrupted_says_so_and_no_more(tmp_path: Path) -> None:
+    file = written(tmp_path, SUMMA, LEARNING[0], ("trials = 14", "trials = 5000"))
+    running = begun(file, "--workers", "2")
+    assert running.stderr is not None
+    assert "0 of 5000 trials are done" in running.stderr.readline()
+    time.sleep(1)
+    running.send_signal(signal.SIGTERM)
+    assert running.stderr.read().strip() == "interrupted"
+    assert running.wait() == 130
+
+
 @pytest.fixture
 def server() -> Iterator[str]:
     """The address of a PostgreSQL server of its own."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import active_children
 from pathlib import Path
 
 from tlm.errors import InputError
@@ -55,7 +56,9 @@ def workers_at(kept: Path, workers: int, watch: Stopwatch) -> Iterator[Submit]:
         try:
             yield submit
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():  # what they were at is run again
+                child.kill()
+            pool.shutdown(cancel_futures=True)
             raise
 
 
