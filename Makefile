@@ -16,7 +16,7 @@ XDIST  := -n auto --maxprocesses 4 --dist
 export OBJCACHE := $(CURDIR)/.ci/object-cache
 
 .DEFAULT_GOAL := help
-.PHONY: help install tools demo picture docs test test-slow lint format gates proofs stress mutations accuracy kill bench pins record-slow clean
+.PHONY: help install tools demo picture docs notebooks test test-slow lint format gates proofs stress mutations accuracy kill bench pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ picture: install ## draw the README's picture from stored results and short runs
 
 docs: $(TOOLS) ## build the site of the documents in build/site; links that lead nowhere fail
 	$(RUN) -m wafertlm.site.build
+
+notebooks: install ## run the notebooks of docs, which calibrates routers, and keep what they show
+	cd docs/notebooks && ../../$(RUN) -m wafertlm.site.notebook *.ipynb
 
 test: $(COMPILED) lint ## static checks and the default tests
 	$(RUN) -m pytest $(XDIST) loadfile $(TESTS)
