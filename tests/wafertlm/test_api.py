@@ -90,6 +90,13 @@ def test_a_result_shows_itself(name: str) -> None:
     figure.draw_without_rendering()
 
 
+def test_every_kind_of_result_has_its_picture() -> None:
+    kinds = [getattr(wafertlm, name) for name in wafertlm.__all__ if name.endswith("Run")]
+    assert len(kinds) == 6
+    for kind in kinds:
+        assert issubclass(kind, FinishedRun) and kind.plot is not FinishedRun.plot
+
+
 def test_figures_are_properties_of_their_type() -> None:
     kernel = wafertlm.run_kernel("summa", **_KERNEL)
     assert sum(kernel.breakdown_cycles.values()) == kernel.cycles == kernel.result["cycles"]

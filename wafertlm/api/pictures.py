@@ -111,7 +111,7 @@ def study_picture(result: Result) -> Figure:
         ends = [each[name] for each in rows for name in ("paper", "model")] or [1, 10]
         axes.plot([min(ends), max(ends)], [min(ends), max(ends)], color=_GREY, linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlabel="paper", ylabel="model")
-        axes.legend()
+        figure.legend(loc="outside lower center", ncols=2)
         for axis in (axes.xaxis, axes.yaxis):
             plain_ticks(axis)
     return figure
@@ -131,7 +131,7 @@ def calibration_picture(result: Result) -> Figure:
             errors = [each[name] for each in rows]
             axes.plot(errors, range(len(rows)), marker, color=colour, markersize=4, label=label)
         axes.set(xlabel="error (% of RTL)", xlim=(-0.05, None))
-        axes.legend()
+        figure.legend(loc="outside lower center", ncols=2)
         _names(axes, [each["name"] for each in rows])
         plain_ticks(axes.xaxis)
     return figure
@@ -151,7 +151,7 @@ def _bars(
         axes.barh(range(len(names)), wide, left=left, color=colour, label=told)
         left += wide
     axes.set(xlabel=label, xlim=(0, None))
-    axes.legend(fontsize="x-small")
+    axes.figure.legend(loc="outside lower center", ncols=len(PART_NAMES), fontsize="small")
     _names(axes, names)
     plain_ticks(axes.xaxis)
 
