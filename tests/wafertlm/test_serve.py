@@ -262,7 +262,7 @@ def _killed(checkpoint: Path, rows: Path | None) -> None:
 def test_a_checkpoint_is_of_one_code_and_of_rows_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_rows: bool
 ) -> None:
-    monkeypatch.setattr("workloads.serving.engine.run._EVENTS_BETWEEN", 5)
+    monkeypatch.setattr("workloads.serving.engine.run._STEPS_BETWEEN", 5)
     options, state, rows = ServeOptions(**_GENERATED), tmp_path / "state", tmp_path / "rows.csv"
     first, other = (rows, None) if has_rows else (None, rows)
     _killed(state, first)

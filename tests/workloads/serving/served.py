@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-import simpy
 
 from tlm.memory.dram.streams import load_streams
 from workloads.models import SlidingWindow
+from workloads.serving.engine.clock import Clock
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.engine.kv import BlockPool, KvCache
 from workloads.serving.engine.speculation import Speculation
@@ -106,10 +106,9 @@ def serve(
     jump: bool = False,
 ) -> tuple[Engine, Recorder]:
     """Run to the end, one iteration after the other."""
-    env = simpy.Environment(initial_time=0)
+    clock = Clock()
     recorder = recorder or Recorder(slo)
     engine = Engine(
-        env,
         Waiting(trace),
         scheduler,
         model,
@@ -119,6 +118,7 @@ def serve(
         speculation=speculation,
         jump=jump,
     )
-    env.process(engine.run())
-    env.run()
+    clock.wake(engine)
+    while clock.run(1000):
+        pass
     return engine, recorder

@@ -24,7 +24,6 @@ from tests.workloads.serving.served import LoggedModel, trace_of
 from tlm.errors import InputError
 from workloads.serving.engine import run as running
 from workloads.serving.engine.checkpoint import Checkpoint
-from workloads.serving.engine.engine import Engine
 from workloads.serving.engine.run import Limits, Pools, Watch, run, run_disaggregated
 from workloads.serving.load.traces import Trace
 from workloads.serving.price.cost import Batch
@@ -75,23 +74,20 @@ def _serve(trace: Trace, scheduler: Scheduler, pools: bool, watch: Watch) -> dic
     ),
     st.booleans(),
     st.integers(1, 150),
-    st.integers(0, 10),
 )
 def test_a_stopped_run_goes_on_to_the_same_figures_and_rows(
     tmp_path_factory: pytest.TempPathFactory,
     trace: Trace,
     scheduler: Scheduler,
     pools: bool,
-    events: int,
-    ahead: int,
+    steps: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("run")
     whole, table = folder / "whole.csv", folder / "table.csv"
     with row_file(whole, resumable=False) as rows:
         expected = _serve(trace, deepcopy(scheduler), pools, Watch(rows=rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "_EVENTS_BETWEEN", events)
-        patch.setattr(Engine, "most_ahead", ahead)
+        patch.setattr(running, "_STEPS_BETWEEN", steps)
         checkpoint = folder / "state"
         try:
             with row_file(table, resumable=True) as rows:
@@ -206,7 +202,7 @@ def test_a_state_of_which_a_part_is_missing_is_refused(
     path = tmp_path / "state"
     trace = trace_of((0, 10, 20), (1, 10, 20))
     with pytest.MonkeyPatch.context() as patch, pytest.raises(StoppedError):
-        patch.setattr(running, "_EVENTS_BETWEEN", 1)
+        patch.setattr(running, "_STEPS_BETWEEN", 1)
         _serve(trace, Chunked(), False, Watch(checkpoint=Stopping(path, "run", 0.0)))
     state = Checkpoint(path, "run").load()
     assert state is not None

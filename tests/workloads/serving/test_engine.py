@@ -221,7 +221,7 @@ def test_every_token_once_and_every_block_back(
     assert sum(batch.logit_rows for batch in model.batches) == outputs
     stored = trace.prompt_tokens + trace.output_tokens - 1
     once = int(stored.sum())
-    work = engine.usage.work
+    work = engine.usage.counted().work
     works = [batch.work(_LAYERS, window) for batch in model.batches]
     assert work == tuple(map(sum, zip(*works, strict=True)))
     assert work.token_layers >= once * _LAYERS

@@ -15,23 +15,20 @@ from workloads.serving.load.request import Request
 class DecodingSet:
     """Requests that emit one token a step, in the order in which they joined.
 
-    ``step`` counts the steps taken; ``context_tokens`` is the sum of the stored tokens of all
-    members.
+    ``step`` counts the steps taken, ``sequences`` the members; ``context_tokens`` is the sum of
+    their stored tokens.
     """
 
     width = 1
 
     def __init__(self) -> None:
         self.step = 0
+        self.sequences = 0
         self.context_tokens = 0
         self._members: dict[int, Request] = {}
         self._block_due: list[dict[int, Request]] = [{} for _ in range(BLOCK_TOKENS)]
         self._finishing: dict[int, dict[int, Request]] = {}
         self._finish_steps: list[int] = []
-
-    def __len__(self) -> int:
-        """Number of members."""
-        return len(self._members)
 
     @property
     def indices(self) -> Collection[int]:
@@ -46,6 +43,7 @@ class DecodingSet:
     def join(self, request: Request) -> None:
         """Add a request whose keys and values are stored and that has tokens left to emit."""
         request.joined_step = self.step
+        self.sequences += 1
         self.context_tokens += request.to_prefill
         self._members[request.index] = request
         self._due(request)[request.index] = request
@@ -57,15 +55,14 @@ class DecodingSet:
 
     def leave(self, request: Request) -> int:
         """Remove a member; returns the blocks it holds and books the tokens it has emitted."""
-        del self._members[request.index]
-        del self._due(request)[request.index]
+        self._remove(request)
         self._finishing[self._last_step(request)].pop(request.index)
         return self._settle(request)
 
     @property
     def tokens_due(self) -> int:
         """Tokens that the next step emits."""
-        return len(self._members)
+        return self.sequences
 
     @property
     def blocks_due(self) -> int:
@@ -86,7 +83,7 @@ class DecodingSet:
         first = self.step % BLOCK_TOKENS
         # As the pages come round, twice.
         due = sum(map(len, (pages + pages)[first : first + rest]))
-        return periods * len(self._members) + due
+        return periods * self.sequences + due
 
     def steps_to_finish(self) -> int:
         """Steps until a member emits its last token; there is at least one member."""
@@ -100,15 +97,19 @@ class DecodingSet:
         Returns:
             The members that emitted their last token, now removed, and the blocks each held.
         """
-        self.context_tokens += len(self._members) * steps
+        self.context_tokens += self.sequences * steps
         self.step += steps
         if not self._finish_steps or self._finish_steps[0] > self.step:
             return []
         finished = self._finishing.pop(heapq.heappop(self._finish_steps)).values()
         for request in finished:
-            del self._members[request.index]
-            del self._due(request)[request.index]
+            self._remove(request)
         return [(request, self._settle(request)) for request in finished]
+
+    def _remove(self, request: Request) -> None:
+        self.sequences -= 1
+        del self._members[request.index]
+        del self._due(request)[request.index]
 
     def _settle(self, request: Request) -> int:
         steps = self.step - request.joined_step

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-import simpy
-
 from workloads.machine.kv_levels import blocks_of
+from workloads.serving.engine.clock import Clock
 from workloads.serving.engine.engine import Engine, Iteration, Stretch, until
 from workloads.serving.engine.link import Carrier
 from workloads.serving.load.request import Request
@@ -37,13 +36,17 @@ class DecodeOnly:
 
 
 class Pool(Engine):
-    """An engine that hears from another."""
+    """An engine that hears from another.
 
-    most_ahead = 0  # the other goes by the clock
+    Args:
+        clock: Of both.
+        args: Of an ``Engine``.
+        options: Of an ``Engine``.
+    """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, clock: Clock, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._wake = self._env.event()
+        self._clock = clock
 
     def notify(self, time_ps: int) -> None:
         """Something that matters becomes due at a time yet to come."""
@@ -51,14 +54,7 @@ class Pool(Engine):
             return  # it plans anew anyhow
         if isinstance(self._under_way, Stretch):
             self._under_way = until(self._under_way, time_ps)
-        woken, self._wake = self._wake, self._env.event()
-        woken.succeed()
-
-    def _event(self, time_ps: int | None) -> simpy.Event:
-        event = super()._event(time_ps)
-        if isinstance(self._under_way, Iteration) and event is not None:
-            return event
-        return self._wake if event is None else event | self._wake
+        self._clock.wake(self)
 
 
 class PrefillPool(Pool):
@@ -66,8 +62,8 @@ class PrefillPool(Pool):
 
     decode: Sequence["DecodePool"]
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, clock: Clock, *args: Any, **options: Any) -> None:
+        super().__init__(clock, *args, **options)
         self._releases: list[tuple[int, int, Request, int]] = []
 
     def release_at(self, time_ps: int, request: Request, blocks: int) -> None:
@@ -100,6 +96,7 @@ class DecodePool(Pool):
         link: What they come over.
         prefill: Where they come from: replicas, which have requests in turns.
         kv_bytes_per_token: Size of the keys and values of a token.
+        clock: Of both pools.
         args: Of an ``Engine``.
         options: Of an ``Engine``.
     """
@@ -109,10 +106,11 @@ class DecodePool(Pool):
         link: Carrier,
         prefill: Sequence[PrefillPool],
         kv_bytes_per_token: int,
+        clock: Clock,
         *args: Any,
         **options: Any,
     ) -> None:
-        super().__init__(*args, **options)
+        super().__init__(clock, *args, **options)
         self.link = link
         self._prefill = prefill
         self._kv_bytes_per_token = kv_bytes_per_token
@@ -135,7 +133,7 @@ class DecodePool(Pool):
     def _take_over(self) -> None:
         now = self._now_ps
         while (request := self.waiting.first(now)) is not None:
-            running = len(self._decoders) + len(self._coming)
+            running = self._decoders.sequences + len(self._coming)
             if running >= self._max_sequences:
                 return
             if not self.kv.admit(request, self._decoders, spare=running > 0):

@@ -1,4 +1,4 @@
-"""The serving engine: a SimPy process, an event for each iteration or stretch of iterations.
+"""The serving engine: a step of the clock for each iteration or stretch of iterations.
 
 Rules, in the order in which an iteration applies them:
 
@@ -16,17 +16,16 @@ Rules, in the order in which an iteration applies them:
 Iterations that only decode are alike until a request arrives, finishes or is preempted: they are
 taken in one stretch, which leaves the same figures as one by one.
 
-Time is an integer number of picoseconds. What an engine is in the middle of stands in its fields,
-never in the state of its process: a copy of the fields goes on from there.
+Time is an integer number of picoseconds. What an engine is in the middle of stands in its fields:
+a copy of them goes on from there.
 """
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
-import simpy
 
 from workloads.machine.kv_levels import blocks_of
 from workloads.serving.engine.decoding import DecodingSet
@@ -42,13 +41,14 @@ from workloads.serving.price.cost import (
     ServingModel,
     in_sram,
 )
-from workloads.serving.result.metrics import Recorder, Usage
+from workloads.serving.result.metrics import Recorder
+from workloads.serving.result.usage import Usage
 from workloads.serving.schedulers.base import Plan, Scheduler
 
 DEFAULT_MAX_SEQUENCES = 256  # vLLM's max_num_seqs
 _LONGEST_STRETCH = 4096
 # Fields that stay those of an engine when it goes on from the state of another.
-_AROUND = {"_env", "_model", "_wake", "_prefill", "decode"}
+_AROUND = {"due", "_clock", "_model", "_prefill", "decode"}
 
 
 class Iteration(NamedTuple):
@@ -74,10 +74,9 @@ class Stretch(NamedTuple):
 
 
 class Engine:
-    """Serves what waits on a model; ``run`` is the SimPy process.
+    """Serves what waits on a model.
 
     Args:
-        env: Simulated clock in picoseconds.
         waiting: The requests.
         scheduler: Plans the iterations.
         model: Prices them.
@@ -89,11 +88,10 @@ class Engine:
         replica: Its number among engines whose requests are counted together.
     """
 
-    most_ahead = 10  # iterations without an event, by when progress is told
+    due: tuple[int, int] | None = None  # by the clock
 
     def __init__(
         self,
-        env: simpy.Environment,
         waiting: Waiting,
         scheduler: Scheduler,
         model: ServingModel,
@@ -110,7 +108,6 @@ class Engine:
         self.waiting = waiting
         self.usage = Usage(model.layers, model.sliding_window)
         self.layers, self.ranks = model.layers, model.ranks
-        self._env = env
         self._scheduler = scheduler
         self._model = model
         self._recorder = recorder
@@ -125,32 +122,27 @@ class Engine:
     @property
     def decoding(self) -> int:
         """Requests that emit a token, or more, in this iteration."""
-        return len(self._decoders)
+        return self._decoders.sequences
 
     @property
     def decode_tokens(self) -> int:
         """Tokens that the iteration computes for them, drafts included."""
-        return len(self._decoders) * self._decoders.width
+        return self._decoders.sequences * self._decoders.width
 
-    def run(self) -> Generator[simpy.Event, Any, None]:
-        """Serve for as long as there is anything to serve.
+    def step(self, now_ps: int) -> int | None:
+        """End what is over at a time, and begin what comes next.
 
-        Time in which nobody else acts passes without an event, for some iterations on end.
+        Returns:
+            When that ends, or the next request comes; None: never.
         """
-        self._now_ps, ahead = max(self._now_ps, int(self._env.now)), 0
-        while True:
-            next_ps = self._next_ps()
-            if ahead and next_ps is not None and next_ps < self._env.peek():
-                self._now_ps, ahead = next_ps, ahead - 1
-            elif (event := self._event(next_ps)) is not None:
-                yield event
-                self._now_ps, ahead = int(self._env.now), self.most_ahead
-            else:
-                return
-            done = self._under_way
-            if done is not None and done.end_ps <= self._now_ps:
-                self._complete(done)
-                self._under_way = None
+        self._now_ps = now_ps
+        done = self._under_way
+        if done is not None:
+            if done.end_ps > now_ps:  # woken in the middle
+                return done.end_ps
+            self._complete(done)
+        self._under_way = begun = self._begin()
+        return self._arrival_ps() if begun is None else begun.end_ps
 
     def state(self) -> dict[str, Any]:
         """Its fields, but for what it is built around."""
@@ -163,7 +155,7 @@ class Engine:
 
     def admit(self) -> Request | None:
         """Admit the first waiting request; None if there is none or it must wait longer."""
-        running = len(self._decoders) + len(self.prefilling)
+        running = self._decoders.sequences + len(self.prefilling)
         if running >= self._max_sequences:
             return None
         request = self.waiting.first(self._now_ps)
@@ -175,16 +167,6 @@ class Engine:
             request.start_ps = self._now_ps
         return request
 
-    def _next_ps(self) -> int | None:
-        """When what is under way ends, or the next request comes; None: never."""
-        if self._under_way is None:
-            self._under_way = self._begin()
-        return self._arrival_ps() if self._under_way is None else self._under_way.end_ps
-
-    def _event(self, time_ps: int | None) -> simpy.Event | None:
-        """What to wait for, if nothing happens up to a time; None: nothing."""
-        return None if time_ps is None else self._env.timeout(time_ps - int(self._env.now))
-
     def _begin(self) -> Iteration | Stretch | None:
         """Plan what comes next; None if there is nothing to do."""
         decoders = self._decoders
@@ -192,7 +174,7 @@ class Engine:
         plan = self._scheduler.plan(self)
         if plan.chunks:
             return self._begin_iteration(plan)
-        if not (decoders and plan.decode):
+        if not (decoders.sequences and plan.decode):
             return None
         steps, next_ps = self._steps_ahead()
         if steps == 1:
@@ -207,18 +189,22 @@ class Engine:
 
     def _begin_iteration(self, plan: Plan) -> Iteration:
         decoders, now, width = self._decoders, self._now_ps, self._decoders.width
-        chunks, layers = plan.chunks, plan.layers
+        layers = plan.layers
+        passed = layers is None or layers.stop == self.layers
+        prefills: list[tuple[int, int]] = []
         complete: list[Request] = []
-        if layers is None or layers.stop == self.layers:
-            complete = [each for each, tokens in chunks if tokens == each.left_to_prefill]
+        for request, tokens in plan.chunks:
+            before = request.prefilled
+            prefills.append((tokens, before))
+            if passed and before + tokens == request.to_prefill:
+                complete.append(request)
         decoding = context = sram_tokens = 0
-        if plan.decode and (decoding := len(decoders)):
+        if plan.decode and (decoding := decoders.sequences):
             self.kv.grow(decoders, 1)
             context = decoders.context_tokens
             sram_tokens = in_sram(context, self.kv.spilled_of(decoders))
-        prefills = tuple([(tokens, request.prefilled) for request, tokens in chunks])
         rows = decoding * width + len(complete)
-        batch = Batch(prefills, decoding, context, rows, layers, width, sram_tokens)
+        batch = Batch(tuple(prefills), decoding, context, rows, layers, width, sram_tokens)
         cost = self._model.cost(batch)
         duration_ps = round(cost.seconds * PS_PER_S)
         if duration_ps < 1:
@@ -237,7 +223,7 @@ class Engine:
 
     def _begin_stretch(self, steps: int) -> Stretch:
         decoders, now = self._decoders, self._now_ps
-        sequences, width = len(decoders), decoders.width
+        sequences, width = decoders.sequences, decoders.width
         first, grown = decoders.context_tokens, sequences * width
         context = np.arange(first, first + steps * grown, grown)
         spilled = self.kv.spilled_of(decoders)  # who spills takes that step alone
@@ -265,9 +251,8 @@ class Engine:
             self._advance(steps)
             return
         self.usage.iteration(done.batch, done.cost, done.end_ps - done.begin_ps)
-        if done.batch.decode_sequences:
-            decoders = self._decoders
-            members, tokens = len(decoders), decoders.tokens_due
+        if members := done.batch.decode_sequences:
+            tokens = self._decoders.tokens_due
             self._recorder.decoded(self._now_ps, members, tokens, self._replica)
             self._advance(1)
         layers = done.plan.layers
@@ -280,10 +265,12 @@ class Engine:
             self._finish(request, blocks)
 
     def _prefilled(self, done: Iteration) -> None:
-        if done.plan.chunks:
-            self._recorder.prompted(self._now_ps, done.batch.prefill_tokens)
+        prompt = 0
         for request, tokens in done.plan.chunks:
             request.prefilled += tokens
+            prompt += tokens
+        if prompt:
+            self._recorder.prompted(self._now_ps, prompt)
         for request in done.complete:
             self._emit(request)
 

@@ -22,7 +22,8 @@ class Growth(Protocol):
         """Tokens that a member stores in a step, at most."""
         ...
 
-    def __len__(self) -> int:
+    @property
+    def sequences(self) -> int:
         """Number of members."""
         ...
 
@@ -135,7 +136,7 @@ class BlockPool:
     def steps(self, members: Growth, most: int) -> int:
         """Decode steps, ``most`` at most, that the members can take before memory runs out."""
         # A member needs a block every so many tokens, the first at whichever.
-        if len(members) * (most * members.width // BLOCK_TOKENS + 1) <= self.free:
+        if members.sequences * (most * members.width // BLOCK_TOKENS + 1) <= self.free:
             return most
         if members.blocks_due_in(most) <= self.free:
             return most
@@ -143,7 +144,8 @@ class BlockPool:
 
     def grow(self, members: Growth, steps: int) -> None:
         """Take the blocks that the members' next steps need; there is room."""
-        self._take(members.blocks_due_in(steps))
+        if blocks := members.blocks_due_in(steps):
+            self._take(blocks)
 
     def release(self, request: Request, blocks: int) -> None:
         """Give back what a request holds: ``blocks`` in all.

@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import simpy
 
 from tlm.errors import InputError
 from workloads.serving.engine.checkpoint import Checkpoint
+from workloads.serving.engine.clock import Clock
 from workloads.serving.engine.disaggregation import DecodeOnly, DecodePool, PrefillPool
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.engine.kv import BlockPool, KvCache
@@ -30,7 +30,8 @@ from workloads.serving.schedulers import Scheduler
 
 Progress = Callable[[int, int], None]
 
-_EVENTS_BETWEEN = 100
+#: Steps of the clock between two looks at progress and checkpoint.
+_STEPS_BETWEEN = 1000
 _OBJECTS_BETWEEN = 100_000
 
 
@@ -127,7 +128,7 @@ class Serving:
         self._state = None if watch.checkpoint is None else watch.checkpoint.load()
         with self._resuming():
             now_ps = 0 if self._state is None else int(self._state["now_ps"])
-        self.env = simpy.Environment(initial_time=now_ps)
+        self.clock = Clock(now_ps)
 
     def add(self, name: str, engine: Engine, model: ServingModel, share: float = 1.0) -> None:
         """Add an engine, which has its share of the chip; those of a name are replicas.
@@ -151,7 +152,7 @@ class Serving:
                 self._resume(self._state)
             self.recorder.row = None if rows is None else rows.add
         for _, engine in self._numbered():
-            self.env.process(engine.run())
+            self.clock.wake(engine)
         requests, told = len(self._trace), -1
         with _seldom_collected():
             while self.recorder.finished < requests:
@@ -165,7 +166,8 @@ class Serving:
             checkpoint.remove()
         for name, replicas in self._engines.items():
             for engine, *_ in replicas:
-                self._watch.made_of.setdefault(name, Counter()).update(engine.usage.made_of)
+                made_of = engine.usage.counted().made_of
+                self._watch.made_of.setdefault(name, Counter()).update(made_of)
         if self._link is None or self._pools is None:
             return summary(self.recorder, self._engines, None, self._idle_w)
         between = Between(self._link, self._pools.carried_byte_j)
@@ -178,19 +180,16 @@ class Serving:
                 yield (f"{name} {number}" if number else name), engine
 
     def _advance(self) -> None:
-        try:
-            step = self.env.step
-            for _ in range(_EVENTS_BETWEEN):
-                step()
-        except simpy.core.EmptySchedule:
-            if left := len(self._trace) - self.recorder.finished:
-                raise InputError(_forgotten(left, chain(*self._engines.values()))) from None
+        if self.clock.run(_STEPS_BETWEEN):
+            return
+        if left := len(self._trace) - self.recorder.finished:
+            raise InputError(_forgotten(left, chain(*self._engines.values())))
 
     def _copy(self) -> dict[str, Any]:
         """The state, in one piece: what the parts share stays shared."""
         rows = self._watch.rows
         return {
-            "now_ps": int(self.env.now),
+            "now_ps": self.clock.now_ps,
             "recorder": self.recorder,
             "engines": {name: engine.state() for name, engine in self._numbered()},
             "link": self._link,
@@ -244,7 +243,6 @@ def run(
     schedulers = scheduler, *beside
     for number, own in enumerate(schedulers):
         engine = Engine(
-            serving.env,
             Waiting(trace, number, len(schedulers)),
             own,
             model,
@@ -325,7 +323,7 @@ def run_disaggregated(
     schedulers = scheduler, *beside
     prefill = [
         PrefillPool(
-            serving.env,
+            serving.clock,
             Waiting(trace, number, len(schedulers)),
             own,
             pools.prefill,
@@ -341,7 +339,7 @@ def run_disaggregated(
             link,
             prefill,
             pools.kv_bytes_per_token,
-            serving.env,
+            serving.clock,
             Waiting(),
             DecodeOnly(),
             pools.decode,

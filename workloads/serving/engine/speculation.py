@@ -78,7 +78,8 @@ class SpeculativeSet:
         self._speculation = speculation
         self._members: dict[int, _Member] = {}
 
-    def __len__(self) -> int:
+    @property
+    def sequences(self) -> int:
         """Number of members."""
         return len(self._members)
 

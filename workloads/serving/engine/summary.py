@@ -7,7 +7,8 @@ from workloads.serving.engine.engine import Engine
 from workloads.serving.engine.link import Carrier
 from workloads.serving.load.traces import PS_PER_S
 from workloads.serving.price.cost import ServingModel
-from workloads.serving.result.metrics import PJ_PER_J, Recorder
+from workloads.serving.result.metrics import Recorder
+from workloads.serving.result.usage import PJ_PER_J
 
 #: Replicas of a pool, each with its model and its share of the chip.
 Replicas = Sequence[tuple[Engine, ServingModel, float]]
@@ -50,7 +51,7 @@ def summary(
     figures = recorder.summary()
     span_s = figures["span_s"]
     parts = {name: _pool(replicas, span_s) for name, replicas in engines.items()}
-    decode = [engine.usage for engine, *_ in list(engines.values())[-1]]
+    decode = [engine.usage.counted() for engine, *_ in list(engines.values())[-1]]
     decoded, iterations = (
         sum(getattr(usage, name) for usage in decode) for name in ("decoded", "decode_iterations")
     )
@@ -93,7 +94,7 @@ def _pool(replicas: Replicas, span_s: float) -> dict[str, Any]:
 
 
 def _part(engine: Engine, model: ServingModel, share: float, span_s: float) -> dict[str, Any]:
-    usage, kv = engine.usage, engine.kv
+    usage, kv = engine.usage.counted(), engine.kv
     dynamic_j = None if usage.energy_pj is None else usage.energy_pj / PJ_PER_J
     static_w = model.static_power_w
     return {

@@ -26,23 +26,25 @@ class Waiting:
         self._taken, self._step = replica, replicas
         self._rows: list[tuple[int, int, int]] = []
         self._first_row = 0
+        self._next = self._row()
         self._returned: deque[tuple[int, Request]] = deque()
 
     def __getstate__(self) -> dict[str, object]:
         """All but the trace, which whoever resumes has."""
-        return {**self.__dict__, "_trace": None, "_rows": [], "_first_row": 0}
+        return {**self.__dict__, "_trace": None, "_rows": [], "_first_row": 0, "_next": None}
 
     def resume(self, trace: Trace) -> None:
         """Go on with the trace that was left out, if it had one."""
         if self._total:
             self._trace = trace
+            self._next = self._row()
 
     def next_ps(self, now_ps: int) -> int | None:
         """When somebody else will be next in line; None if nobody, as far as is known.
 
         Who is there stays next in line whoever comes behind.
         """
-        arrival = self._row()[0] if self._taken < self._total else None
+        arrival = None if self._next is None else self._next[0]
         if arrival is not None and arrival <= now_ps:
             arrival = None
         if not self._returned:
@@ -56,8 +58,8 @@ class Waiting:
         """The request that is next in line; None if nobody is there yet."""
         if self._returned and self._returned[0][0] <= now_ps:
             return self._returned[0][1]
-        if self._taken < self._total and (row := self._row())[0] <= now_ps:
-            return Request(self._taken, *row)
+        if self._next is not None and self._next[0] <= now_ps:
+            return Request(self._taken, *self._next)
         return None
 
     def take(self, request: Request) -> None:
@@ -66,6 +68,7 @@ class Waiting:
             self._returned.popleft()
         else:
             self._taken += self._step
+            self._next = self._row()
 
     def put_first(self, request: Request, from_ps: int) -> None:
         """A request is back, before all others, and can be taken from a time on."""
@@ -75,9 +78,12 @@ class Waiting:
         """A request comes after those that were put here, and can be taken from a time on."""
         self._returned.append((from_ps, request))
 
-    def _row(self) -> tuple[int, int, int]:
+    def _row(self) -> tuple[int, int, int] | None:
+        """Arrival, prompt and output of the next one of the trace; None: there is no more."""
+        if self._trace is None or self._taken >= self._total:
+            return None
         place = self._taken - self._first_row
-        if place >= len(self._rows) and self._trace is not None:
+        if place >= len(self._rows):
             self._first_row, place = self._taken, 0
             self._rows = self._trace.rows(self._taken, self._taken + _ROWS)
         return self._rows[place]

@@ -1,6 +1,6 @@
 """What an iteration is made of, and the protocol of a model on a chip that prices it."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -98,26 +98,29 @@ class Batch(NamedTuple):
 
     def work(self, layers: int, window: SlidingWindow | None = None) -> Work:
         """What the batch is on a model of ``layers`` layers, some of which may have a window."""
-        filled = layers if self.prefill_layers is None else len(self.prefill_layers)
-        prompt = pairs = 0
-        for new, context in self.prefills:  # in one go: every iteration asks
-            prompt += new
-            pairs += new * context + new * (new + 1) // 2
-        tokens = prompt * filled + self.decode_tokens * layers
-        pairs = pairs * filled + self.decode_pairs * layers
+        return work_of([self], layers, window)
+
+
+def work_of(batches: Iterable[Batch], layers: int, window: SlidingWindow | None = None) -> Work:
+    """What batches are on a model of ``layers`` layers, some of which may have a window."""
+    everywhere = range(layers)
+    windowed = 0 if window is None else window.count(everywhere)
+    tokens = pairs = rows = 0
+    for batch in batches:  # in one go: a run has many
+        prefills, sequences, context, logit_rows, passed, width, _ = batch
+        filled = layers if passed is None else len(passed)
+        for new, before in prefills:
+            tokens += new * filled
+            pairs += (new * before + new * (new + 1) // 2) * filled
+        tokens += sequences * width * layers
+        pairs += (context * width + sequences * (width * (width + 1) // 2)) * layers
+        rows += logit_rows
         if window is not None:
-            passed = range(layers) if self.prefill_layers is None else self.prefill_layers
-            pairs -= self._prefill_pairs_outside(window.tokens) * window.count(passed)
-            pairs -= self._decode_pairs_outside(window.tokens) * window.count(range(layers))
-        return Work(tokens, pairs, self.logit_rows)
-
-    def _prefill_pairs_outside(self, window: int) -> int:
-        seen = sum(visible_pairs(new, context, window) for new, context in self.prefills)
-        return self.prefill_pairs - seen
-
-    def _decode_pairs_outside(self, window: int) -> int:
-        outside = self.decode_context_tokens - self.decode_sequences * window
-        return max(0, outside) * self.decode_width
+            there = window.count(everywhere if passed is None else passed)
+            seen = sum([visible_pairs(*chunk, window.tokens) for chunk in prefills])
+            pairs -= (batch.prefill_pairs - seen) * there
+            pairs -= max(0, context - sequences * window.tokens) * width * windowed
+    return Work(tokens, pairs, rows)
 
 
 def visible_pairs(new: int, context: int, window: int | None) -> int:

@@ -4,24 +4,18 @@ The recorder is told of tokens as they are emitted and keeps a few numbers an it
 request leaves behind is its row. So memory does not grow with the run.
 """
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-from workloads.models import SlidingWindow
 from workloads.serving.load.request import Request
 from workloads.serving.load.traces import PS_PER_S
-from workloads.serving.price.cost import Batch, DecodeCosts, IterationCost, Work
 from workloads.serving.result.sample import Sample
 from workloads.serving.result.timeline import Timeline
 
 _PS_PER_MS = PS_PER_S / 1e3
-PJ_PER_J = 1e12  # energy is added up in whole picojoules, so that its order does not matter
 _OVERLOAD = 0.05
-#: Parts of iterations that are counted at a time, which is faster than one by one.
-_TO_COUNT = 10_000
 
 Row = dict[str, float | int | None]
 RowSink = Callable[[int, Row], None]
@@ -37,104 +31,6 @@ class Slo(NamedTuple):
     def is_set(self) -> bool:
         """Whether there is anything to attain."""
         return self.ttft_s is not None or self.tbt_ms is not None
-
-
-class Usage:
-    """What the iterations of a pool computed, took and read.
-
-    Args:
-        layers: Layers of the model.
-        window: What some of them see only.
-    """
-
-    def __init__(self, layers: int, window: SlidingWindow | None = None) -> None:
-        self._layers = layers
-        self._window = window
-        self._token_layers = self._pair_layers = self._logit_rows = 0
-        self.iterations = 0
-        self.busy_ps = 0
-        self.decoded = 0
-        self.decode_iterations = 0
-        self.energy_pj: int | None = 0
-        self.expert_bytes = 0
-        self._counted: Counter[Hashable] = Counter()
-        self._to_count: list[Hashable] = []
-
-    @property
-    def made_of(self) -> Counter[Hashable]:
-        """What the iterations were made of, and how often."""
-        self._count()
-        return self._counted
-
-    @property
-    def work(self) -> Work:
-        """All that was computed."""
-        return Work(self._token_layers, self._pair_layers, self._logit_rows)
-
-    def iteration(self, batch: Batch, cost: IterationCost, duration_ps: int) -> None:
-        """An iteration."""
-        self._add(1, batch.work(self._layers, self._window), batch.decode_sequences, duration_ps)
-        self.expert_bytes += round(cost.expert_bytes)
-        self._to_count += cost.made_of
-        if len(self._to_count) > _TO_COUNT:
-            self._count()
-        if cost.energy_j is None:
-            self.energy_pj = None
-        elif self.energy_pj is not None:
-            self.energy_pj += round(cost.energy_j * PJ_PER_J)
-
-    def stretch(
-        self, batch: Batch, costs: DecodeCosts, times: Sequence[int], duration_ps: int
-    ) -> None:
-        """Iterations from ``batch`` on, of each run that ``costs`` are of as many as ``times``."""
-        steps = sum(times)
-        self._add(steps, self._work(batch, steps), batch.decode_sequences * steps, duration_ps)
-        self.expert_bytes += round(costs.expert_bytes) * steps
-        for parts, count in zip(costs.made_of, times, strict=False):
-            for part in parts:
-                self._counted[part] += count
-        if costs.energy_j is None:
-            self.energy_pj = None
-        elif self.energy_pj is not None:
-            for joules, count in zip(costs.energy_j, times, strict=False):
-                self.energy_pj += round(joules * PJ_PER_J) * count
-
-    def _count(self) -> None:
-        self._counted.update(self._to_count)
-        self._to_count.clear()
-
-    def _work(self, batch: Batch, steps: int) -> Work:
-        """Work of iterations that only decode, each with the tokens of the last in the cache."""
-        layers, window = self._layers, self._window
-        windowed = 0 if window is None else window.count(range(layers))
-        pairs = _growing_pairs(batch, steps) * (layers - windowed)
-        if window is not None:
-            pairs += _windowed_pairs(batch, steps, window.tokens) * windowed
-        return Work(batch.decode_tokens * steps * layers, pairs, batch.logit_rows * steps)
-
-    def _add(self, iterations: int, work: Work, decoded: int, duration_ps: int) -> None:
-        self.iterations += iterations
-        self.decoded += decoded
-        self.decode_iterations += iterations if decoded else 0
-        self.busy_ps += duration_ps
-        self._token_layers += work.token_layers
-        self._pair_layers += work.pair_layers
-        self._logit_rows += work.logit_rows
-
-
-def _growing_pairs(batch: Batch, steps: int) -> int:
-    """Pairs of a layer in iterations each of which has the last one's tokens in its cache."""
-    grown = batch.decode_tokens * batch.decode_width * (steps * (steps - 1) // 2)
-    return batch.decode_pairs * steps + grown
-
-
-def _windowed_pairs(batch: Batch, steps: int, window: int) -> int:
-    """The same in a layer with a window: they grow until the windows are full."""
-    most = batch.decode_sequences * window
-    room = most - batch.decode_context_tokens
-    growing = min(steps, max(0, -(-room // batch.decode_tokens)))
-    full = batch._replace(decode_context_tokens=most).decode_pairs
-    return _growing_pairs(batch, growing) + full * (steps - growing)
 
 
 @dataclass(slots=True)
@@ -209,9 +105,12 @@ class Recorder:
     def decoded(self, now_ps: int, members: int, tokens: int, replica: int = 0) -> None:
         """Every member of the decoding set has emitted a token or more, ``tokens`` in all."""
         own = self._set(replica)
-        fresh, established = own.fresh, members - len(own.fresh)
-        if established and self._interval(now_ps - own.last_ps, established):
-            own.last_late_step = own.steps
+        fresh = own.fresh
+        if established := members - len(fresh):
+            interval_ps = now_ps - own.last_ps
+            self._tbt.add(interval_ps, established)
+            if interval_ps > self._tbt_limit_ps:
+                own.last_late_step = own.steps
         if fresh:
             for request in fresh.values():
                 request.late_token |= self._interval(now_ps - request.last_token_ps, 1)

@@ -41,8 +41,11 @@ def fill(queue: Queue, tokens: int, lots: int) -> list[Chunk]:
     """
     chunks, loads = [], [0] * lots
     started = iter(tuple(queue.prefilling))
-    while loads[0] < tokens and (request := next(started, None) or queue.admit()) is not None:
-        chunk = Chunk(request, min(request.left_to_prefill, tokens - loads[0]))
-        chunks.append(chunk)
-        heapreplace(loads, loads[0] + chunk.tokens)
+    while (room := tokens - loads[0]) > 0:
+        request = next(started, None) or queue.admit()
+        if request is None:
+            break
+        taken = min(request.left_to_prefill, room)
+        chunks.append(Chunk(request, taken))
+        heapreplace(loads, loads[0] + taken)
     return chunks
