@@ -1,10 +1,14 @@
 """Each policy by a timeline small enough to write down; an iteration takes 1 s."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from tests.workloads.serving.served import LoggedModel, serve, trace_of
 from tlm.errors import InputError
 from workloads.serving.engine.speculation import Speculation
+from workloads.serving.load.request import Request
 from workloads.serving.price.cost import Batch
 from workloads.serving.schedulers import (
     Chunk,
@@ -161,6 +165,32 @@ def test_pd_fusion_pays_for_decoding_first_and_buys_chunks_with_the_rest() -> No
         Batch(((4, 0),), 2, 13, 2),  # two decode: what they leave buys one chunk, not two
         Batch(((4, 4),), 2, 15, 3),
     ]
+
+
+@pytest.mark.parametrize(
+    ("decoding", "ranks", "chunks"),
+    [
+        # Three micro-batches of 5 units, and chunks of 4.
+        (0, 1, 3),
+        (1, 1, 3),
+        (2, 1, 2),  # both in the first one
+        (6, 1, 2),
+        (7, 1, 1),
+        (11, 1, 1),
+        (12, 1, 0),
+        (40, 1, 0),
+        (12, 2, 4),  # six on each rank
+    ],
+)
+def test_decoding_fills_micro_batches_of_pd_fusion_one_by_one(
+    decoding: int, ranks: int, chunks: int
+) -> None:
+    waiting = iter([Request(number, 0, 8, 1) for number in range(9)])
+    queue: Any = SimpleNamespace(
+        prefilling=(), decoding=decoding, ranks=ranks, admit=lambda: next(waiting, None)
+    )
+    plan = PdFusion(8, 5, 4, micro_batches=3).plan(queue)
+    assert len(plan.chunks) == chunks
 
 
 def test_pd_fusion_computes_no_prompt_when_decoding_exceeds_the_budget() -> None:

@@ -24,8 +24,9 @@ class PdFusion:
         chunk_tokens: Tokens of a chunk; the last of a prompt is shorter and costs as much.
         budget_units: Budget of an iteration.
         chunk_units: Price of a chunk.
-        micro_batches: That pass a pipeline in an iteration, each with that budget: a prompt gets no
-            more chunks than one of them has room for.
+        micro_batches: That pass a pipeline in an iteration, each with that budget. Decoding
+            requests fill one after another, and chunks go to the others: a prompt gets no more of
+            them than one has room for.
     """
 
     keeps_prompts = False
@@ -50,9 +51,8 @@ class PdFusion:
 
     def plan(self, queue: Queue) -> Plan:
         """Chunks for what the decoding requests leave of the budget."""
-        lots = queue.ranks * self._micro_batches
-        most = (self._budget_units - -(-queue.decoding // lots)) // self._chunk_units
-        chunks, loads = [], [0] * lots
+        most = self._budget_units // self._chunk_units
+        chunks, loads = [], self._loads(queue, most)
         started = iter(tuple(queue.prefilling))
         while loads[0] < most and (request := next(started, None) or queue.admit()) is not None:
             pieces = min(most - loads[0], -(-request.left_to_prefill // self._chunk_tokens))
@@ -60,3 +60,12 @@ class PdFusion:
             chunks.append(Chunk(request, tokens))
             heapreplace(loads, loads[0] + pieces)
         return Plan(chunks)
+
+    def _loads(self, queue: Queue, most: int) -> list[int]:
+        """Of all micro-batches what is no room for chunks, in chunks, the least first."""
+        decoding, budget = -(-queue.decoding // queue.ranks), self._budget_units
+        loads = []
+        for number in range(self._micro_batches):
+            left = budget * (number + 1) - decoding
+            loads.append(most - min(max(left, 0), budget) // self._chunk_units)
+        return sorted(loads * queue.ranks)
