@@ -1,5 +1,6 @@
 """How a model is dealt out to groups of a chip's tiles, as options of several commands say it."""
 
+from dataclasses import replace
 from typing import Any
 
 from tlm.chips import AnyChip, Chip
@@ -7,18 +8,24 @@ from tlm.chips.gpu import GpuBox
 from tlm.errors import InputError, choose
 from wafertlm.asked.mapped import ON_GROUPS, ON_POOLS
 from workloads.kernels.gemm.partition_plan import PARTITIONS
-from workloads.machine.groups import Parallel
+from workloads.machine.groups import Parallel, most_tensor
 from workloads.machine.order import PLACEMENTS
+from workloads.models import Model
+from workloads.serving.price.group_mapping import tensor_sizes
 
 _NUMBERS = ("tp", "pp", "dp")
 
 
-def group_parallel(options: Any, chip: AnyChip, pool: str = "") -> Parallel | None:
+def group_parallel(options: Any, chip: AnyChip, model: Model, pool: str = "") -> Parallel | None:
     """What options of a command say of groups of tiles; None if they say nothing.
+
+    Without a number of tiles a group the tiles of the chip, or of the pool, are shared out: a group
+    has as many as there are for it, and as the model's heads and the placement go with.
 
     Args:
         options: A record of options.
         chip: Of which chip.
+        model: Of which model.
         pool: First part of the names of the options of a pool, which come before those of all.
 
     Raises:
@@ -44,7 +51,7 @@ def group_parallel(options: Any, chip: AnyChip, pool: str = "") -> Parallel | No
     choose("partition", partition, PARTITIONS)
     choose("placement", placement, PLACEMENTS)
     tensor, pipeline, replicas = found["tp"], found["pp"], found["dp"]
-    return Parallel(
+    parallel = Parallel(
         tensor=1 if tensor is None else tensor,
         pipeline=1 if pipeline is None else pipeline,
         replicas=replicas,
@@ -53,6 +60,23 @@ def group_parallel(options: Any, chip: AnyChip, pool: str = "") -> Parallel | No
         placement=placement,
         of=f"--{pool}-" if any(own.values()) else "--",
     )
+    if tensor is not None:
+        return parallel
+    tiles = _tiles(options, chip, pool)
+    return replace(parallel, tensor=most_tensor(chip, parallel, tiles, tensor_sizes(model)))
+
+
+def _tiles(options: Any, chip: Chip, pool: str) -> int:
+    """Tiles of the chip, or of a pool: those asked for, what the other one leaves, or half."""
+    tiles = chip.grid.rows * chip.grid.cols
+    if not pool:
+        return tiles
+    own, other = options.prefill_units, options.decode_units
+    if pool == "decode":
+        own, other = other, own
+    if own is not None:
+        return int(own)
+    return tiles // 2 if other is None else tiles - int(other)
 
 
 def _hold_memory(chip: Chip) -> None:

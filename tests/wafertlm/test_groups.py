@@ -32,7 +32,7 @@ def served(**options: Any) -> dict[str, Any]:
     [
         {"tp": 4, "pp": 4},
         {"tp": 4, "pp": 2, "partition": "mn", "placement": "ring"},
-        {"pp": 7, "micro_batch": 3},
+        {"tp": 1, "pp": 7, "micro_batch": 3},
     ],
 )
 def test_serving_pays_what_an_iterations_kernels_take(groups: dict[str, Any]) -> None:
@@ -76,6 +76,32 @@ def test_levels_are_near_each_other() -> None:
     assert perf == pytest.approx(lt, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("asked", "groups"),
+    [
+        # Stages have as many tiles as heads go with; what is left over is for more pipelines.
+        ({"pp": 7}, {"tp": 8, "pp": 7, "dp": 1, "idle_tiles": 8}),
+        ({"pp": 16}, {"tp": 4, "pp": 16, "dp": 1, "idle_tiles": 0}),
+        ({"pp": 4, "dp": 4}, {"tp": 4, "pp": 4, "dp": 4, "idle_tiles": 0}),
+        ({"dp": 3}, {"tp": 16, "pp": 1, "dp": 3, "idle_tiles": 16}),
+        ({"placement": "ring"}, {"tp": 16, "pp": 1, "dp": 4, "idle_tiles": 0}),
+        ({"tp": 1, "pp": 7}, {"tp": 1, "pp": 7, "dp": 9, "idle_tiles": 1}),
+    ],
+)
+def test_groups_share_the_tiles_of_a_chip(asked: dict[str, Any], groups: dict[str, int]) -> None:
+    options = IterationOptions(model=_MODEL, chip=_CHIP, decode="2@50", **asked, allow_stale=True)
+    found = run_iteration(options).record({})["groups"]
+    assert {name: found[name] for name in groups} == groups
+
+
+def test_groups_share_the_tiles_of_a_pool() -> None:
+    split = {"prefill_units": 42, "decode_units": 21, "pp": 7, "requests": 4}
+    groups = served(scheduler="pd-disaggregation", **split)["groups"]
+    assert [(groups[pool]["tp"], groups[pool]["dp"]) for pool in ("prefill", "decode")] == [
+        (4, 1), (2, 1)
+    ]  # fmt: skip
+
+
 def test_replicas_serve_requests_apart() -> None:
     """Twice the replicas halve what each has to do; the others' power counts all the same."""
     one, two = (served(scheduler="chunked", tp=4, pp=4, dp=number) for number in (1, 2))
@@ -89,7 +115,8 @@ def test_replicas_serve_requests_apart() -> None:
 
 
 def test_pools_of_any_number_of_tiles() -> None:
-    split = {"prefill_units": 45, "decode_units": 16, "prefill_pp": 15, "decode_tp": 4, "pp": 4}
+    split = {"prefill_units": 45, "decode_units": 16, "prefill_tp": 1, "prefill_pp": 15}
+    split |= {"decode_tp": 4, "pp": 4}
     found = served(scheduler="pd-disaggregation", **split)
     pools = found["pools"]
     assert (pools["prefill"]["replicas"], pools["prefill"]["share"]) == (3, 45 / 64)
@@ -102,7 +129,7 @@ def test_pools_of_any_number_of_tiles() -> None:
 
 
 def test_placements_of_pools_change_the_ways_alone() -> None:
-    split = {"prefill_units": 32, "decode_units": 32, "pp": 8}
+    split = {"prefill_units": 32, "decode_units": 32, "tp": 1, "pp": 8}
     found = {
         placement: served(scheduler="pd-disaggregation", pd_placement=placement, **split)
         for placement in ("pp-first", "dp-first", "sides")
@@ -114,7 +141,7 @@ def test_placements_of_pools_change_the_ways_alone() -> None:
 
 
 def test_other_cores_decode(tmp_path: Path) -> None:
-    split = {"prefill_units": 32, "decode_units": 32, "pp": 8}
+    split = {"prefill_units": 32, "decode_units": 32, "tp": 1, "pp": 8}
     whole = served(scheduler="pd-disaggregation", **split)
     file = tmp_path / "slow.toml"
     text = (Path(__file__).parents[2] / "tlm" / "chips" / "npusim-large.toml").read_text()
@@ -131,7 +158,6 @@ def test_other_cores_decode(tmp_path: Path) -> None:
         (("--tp", "65"), "--tp, --pp, --dp: found 65 x 1 x 1 = 65 tiles; allowed on"),
         (("--partition", "rows"), "unknown partition 'rows'; known: 2d, auto, input, k, mn"),
         (("--tp", "4", "--kv-sram-tokens", "8"), "--kv-sram-tokens: found 8 with groups of tiles"),
-        (("--tp", "4", "--level", "lt"), "--level: found 'lt' with 'npusim-large'; allowed: perf"),
         (("--decode-tp", "4"), "--decode-tp: found 4; only pd-disaggregation has pools"),
     ],
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import Wafertlm
+from tlm.chips import load_chip
 from tlm.errors import InputError
 from wafertlm.compare.run import run_comparison
 from wafertlm.compare.variants import variants
@@ -20,9 +21,12 @@ from wafertlm.serving.error import level_error, rests_on
 from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.service import Service
 from wafertlm.stopwatch import stopwatch
+from workloads.machine.groups import Parallel, groups_on
+from workloads.models import find_model
 from workloads.serving.engine.run import run
 from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch, IterationCost
+from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.models import serving_model
 from workloads.serving.price.tile_price import TilePrice
@@ -69,6 +73,51 @@ def test_on_the_grid_serving_pays_what_an_iteration_takes_at_lt(
     perf = serving_model(MODEL, NOTHING_KEPT).cost(options.batch)
     assert perf.seconds != price.cost(options.batch).seconds
     assert perf.energy_j == price.cost(options.batch).energy_j
+
+
+@pytest.mark.parametrize("work", [{"prefill": ("64",)}, {"decode": "4@8"}])
+def test_on_the_grid_groups_pay_what_an_iteration_takes_at_lt(
+    folder: Path, work: dict[str, Any]
+) -> None:
+    """Stages, what they keep and what they hand on among it."""
+    parallel = Parallel(tensor=4, pipeline=12, placement="ring")
+    options = IterationOptions(
+        model=MODEL, chip="npusim-large", level="lt", tp=4, pp=12, placement="ring", **work
+    )
+    batch, ran = options.batch, run_iteration(options)
+    cached = sum(map(sum, batch.prefills)) + batch.decode_context_tokens + batch.decode_tokens
+    groups = groups_on(load_chip("npusim-large"), parallel)
+    perf = GroupsPrice(find_model(MODEL), groups, parallel, kv_wanted_tokens=cached)
+    price = perf.at_level(LevelRuns("lt", folder / "lt"))
+    batch = batch._replace(decode_sram_tokens=batch.decode_context_tokens)
+    assert price.cost(batch).seconds == pytest.approx(ran.seconds, rel=1e-6)
+    assert price.cost(batch).seconds != perf.cost(batch).seconds
+    assert price.cost(batch).energy_j == perf.cost(batch).energy_j
+    told: list[str] = []
+    again = perf.at_level(LevelRuns("lt", folder / "lt", told.append))
+    assert again.cost(batch) == price.cost(batch)
+    assert told == []
+
+
+@pytest.mark.slow
+def test_off_the_grid_groups_are_near_and_between_their_ends(folder: Path) -> None:
+    groups = {"tp": 4, "pp": 4}
+    options = IterationOptions(
+        model=MODEL, chip="npusim-large", level="lt", decode="44@300", **groups
+    )
+    parallel = Parallel(tensor=4, pipeline=4)
+    on = groups_on(load_chip("npusim-large"), parallel)
+    batch = options.batch
+    cached = batch.decode_context_tokens + batch.decode_tokens
+    price = GroupsPrice(find_model(MODEL), on, parallel, kv_wanted_tokens=cached).at_level(
+        LevelRuns("lt", folder / "lt")
+    )
+    kept = min(batch.decode_context_tokens, price.kv_sram_tokens or 0)
+    batch, ran = batch._replace(decode_sram_tokens=kept), run_iteration(options)
+    seconds = price.cost(batch).seconds
+    assert seconds == pytest.approx(ran.seconds, rel=0.02)
+    low, high = (price.at_end(end).cost(batch).seconds for end in ("low", "high"))
+    assert low < seconds < high
 
 
 def test_energy_of_an_iteration_is_that_of_its_plans(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """How a model lies on groups of tiles and on dies: what options of several commands are called."""
 
-TP_HELP = "Tiles of a group, which share each product."
+TP_HELP = (
+    "Tiles of a group, which share each product; default: as many as --pp and --dp leave a group."
+)
 PP_HELP = "Groups of tiles, or of dies, with some layers each, one behind another."
 DP_HELP = "Pipelines of groups that serve requests apart; default: as many as there is room for."
 MICRO_BATCH_HELP = (

@@ -306,7 +306,7 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
     batch = options.batch
     asked, chip = _kernel_options(options, model)
     mapping, dies = die_mapping(options, chip), None
-    parallel = group_parallel(options, chip)
+    parallel = group_parallel(options, chip, model)
     for name in ("expert_parallel", "links"):
         if mapping is None and getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"

@@ -388,7 +388,7 @@ class Service:
     def _parallel(self) -> Parallel | None:
         """How the model, or the prefill pool's, is dealt out to groups of tiles, if it is."""
         pool = "prefill" if self.options.is_disaggregated else ""
-        return group_parallel(self.options, self.chip, pool)
+        return group_parallel(self.options, self.chip, self.shape, pool)
 
     def _check_groups(self) -> None:
         """Hold that nothing is asked for that groups of tiles do not have."""
@@ -401,7 +401,8 @@ class Service:
     def _group_pools(self, chip: Chip, network: Network | None, wanted: int) -> Pools:
         options = self.options
         prefill, decode = (
-            group_parallel(options, chip, pool) or Parallel() for pool in ("prefill", "decode")
+            group_parallel(options, chip, self.shape, pool) or Parallel()
+            for pool in ("prefill", "decode")
         )
         other = None
         if options.decode_chip is not None:

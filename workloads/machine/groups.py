@@ -7,7 +7,7 @@ the group beside it. What is left over stands still.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tlm.chips import Chip
 from tlm.errors import InputError
@@ -152,6 +152,29 @@ def pools_on(
         )
     counts = [_count(chip, prefill, first), _count(chip, decode, second)]
     return _laid(chip, [*zip((prefill, decode), counts, strict=True)], placement)
+
+
+def most_tensor(chip: Chip, parallel: Parallel, tiles: int, allowed: Sequence[int]) -> int:
+    """The most tiles that a group may have where so many tiles are shared among all groups.
+
+    Args:
+        chip: The chip.
+        parallel: Stages, replicas and placement; one replica if it does not say how many.
+        tiles: To share.
+        allowed: Numbers of tiles that a group may have.
+
+    Returns:
+        One of ``allowed``, or 1 if there is room for none.
+    """
+    groups = parallel.pipeline * (parallel.replicas or 1)
+    for tensor in sorted(allowed, reverse=True):
+        try:
+            there = len(_walk(chip, replace(parallel, tensor=tensor)))
+        except InputError:  # no such placement
+            continue
+        if groups * tensor <= tiles and groups <= there:
+            return tensor
+    return 1
 
 
 def hand_over_moves(pipelines: Sequence[Pipeline], stage: int) -> Moves:

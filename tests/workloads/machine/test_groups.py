@@ -1,5 +1,7 @@
 """Groups of tiles: where they lie, who hands on to whom, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from workloads.machine.groups import (
     Parallel,
     groups_on,
     hand_over_moves,
+    most_tensor,
     pools_on,
 )
 from workloads.machine.order import PLACEMENTS
@@ -68,6 +71,24 @@ def test_a_stage_hands_on_to_its_neighbour() -> None:
         ((0, 6), (2, 6)), ((0, 7), (2, 7)), ((1, 7), (3, 7)), ((1, 6), (3, 6))
     )  # fmt: skip
     assert len(moves) == 8
+
+
+@given(st.integers(1, 70), st.integers(1, 5), st.sampled_from(PLACEMENTS), st.integers(1, 64))
+def test_groups_share_tiles(pipeline: int, replicas: int, placement: str, tiles: int) -> None:
+    """They lie on the chip, and no larger ones of those allowed would."""
+    allowed = [1, 2, 4, 8, 16, 32]
+    parallel = Parallel(pipeline=pipeline, replicas=replicas, placement=placement)
+    tensor = most_tensor(CHIP, parallel, tiles, allowed)
+    groups = pipeline * replicas
+    assert tensor in allowed
+    assert tensor == 1 or tensor * groups <= tiles
+    for each in allowed:
+        wanted = replace(parallel, tensor=each)
+        if each == tensor and tensor * groups <= tiles:
+            assert groups_on(CHIP, wanted).idle_tiles == 64 - tensor * groups
+        elif each > tensor and each * groups <= tiles:
+            with pytest.raises(InputError):
+                groups_on(CHIP, wanted)
 
 
 @pytest.mark.parametrize(

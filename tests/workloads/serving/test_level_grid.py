@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt
+from workloads.serving.price.iteration import (
+    Decode,
+    Head,
+    Kept,
+    Layer,
+    Part,
+    Prompt,
+    StageHandOver,
+)
 from workloads.serving.price.level_grid import around, checks, kind
 
 _SIZES = st.integers(1, 20_000)
@@ -35,6 +43,17 @@ def test_a_part_lies_between_a_few_points_of_its_kind(part: Part) -> None:
 def test_points_of_the_grid_are_their_own(part: Part) -> None:
     for point, _ in around(part):
         assert around(point) == [(point, 1.0)]
+
+
+@given(_SIZES)
+def test_what_is_kept_or_handed_on_lies_between_points_of_its_kind(tokens: int) -> None:
+    only = ("qkv", "down")
+    for part in (StageHandOver(tokens), Kept(Layer(tokens, False), only=only)):
+        points = around(part)
+        assert sum(weight for _, weight in points) == pytest.approx(1.0)
+        assert {kind(point) for point, _ in points} == {kind(part)}
+        assert {kind(each) for each in checks(part)} == {kind(part)}
+    assert kind(Kept(Layer(tokens, False), only=only)) == Kept(Layer(1, False), only=only)
 
 
 @pytest.mark.parametrize(

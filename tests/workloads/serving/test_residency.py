@@ -246,7 +246,30 @@ def test_stages_of_a_pipeline_keep_layers_of_their_own() -> None:
     counted = Counter[str]()
     for part, count in of.planner.planned(Batch((), 1, 100, 1)).counted():
         counted[type(part).__name__] += count
-    assert (counted["Kept"], counted["Layer"]) == (32, 4)
+    assert (counted["Kept"], counted["Layer"]) == (36, 0)
+    # Of the third layer of a stage what fits of its products: the largest one does not.
+    some = [each.also for each, layers in zip(kept_by, stretches, strict=True) if len(layers) > 2]
+    assert some == [("qkv", "attention output", "down")] * 4
+
+
+@pytest.mark.parametrize("tensor", [1, 4])
+def test_stages_read_what_they_do_not_keep_of_a_layer(tensor: int) -> None:
+    """Some products of a layer: what lies between all of them and none."""
+    of = groups(160 / tensor, tensor=tensor, pipeline=16)
+    kept = of.kernels.residencies[0]
+    assert kept.layers == 0
+    assert 0 < kept.weight_share < 1
+    part = Kept(Layer(8, False), only=kept.also)
+    away = [
+        each.operator.name
+        for each in of.kernels.of(part)
+        if isinstance(each.operator, Product) and each.ground.place.offchip is not None
+    ]
+    assert set(away) == {"qkv", "attention output", "gate and up", "down"} - set(kept.also)
+    cycles = of.prices.of(part).cycles
+    assert cycles < of.prices.of(Layer(8, False)).cycles
+    all_kept = groups(2048 / tensor, tensor=tensor, pipeline=16)
+    assert all_kept.prices.of(Kept(Layer(8, False))).cycles < cycles
 
 
 @pytest.mark.parametrize("tensor", [1, 4])

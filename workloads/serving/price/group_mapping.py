@@ -118,6 +118,8 @@ class GroupMapping:
         choices: Variants of the kernels of single tiles.
         held: Weights that lie in the tiles, beside ``tile_bytes`` of the places; None: they are in
             off-chip memory.
+        only: Products that this holds for; none: all.
+        others: Plans the others.
 
     Raises:
         InputError: for a model that cannot be dealt out to so many tiles, or a partition that they
@@ -132,8 +134,11 @@ class GroupMapping:
         partition: str,
         choices: Choices = KERNELS_OWN,
         held: Mapping[Matrix, Held] | None = None,
+        only: tuple[str, ...] = (),
+        others: "GroupMapping | None" = None,
     ) -> None:
         self.model, self.group, self._held = model, group, held
+        self._only, self._others = only, others
         self.tiles = group.rows * group.cols
         _check_model(model, self.tiles)
         self._tile = Mapper(tile, choices)
@@ -143,6 +148,12 @@ class GroupMapping:
         self._own_product = self._tile if held is None else Mapper(alone, choices, held=held)
         self._cores = cores_by_partition(partition, group)
         self._planned = lru_cache(1 << 14)(self._in_pieces)
+
+    @property
+    def decided_by(self) -> tuple[object, ...]:
+        """What decides its plans beside operators."""
+        places = self.group, self._tile.place
+        return *places, self._tile.choices, self._cores, self._held, self._only
 
     def attention(
         self, operators: Sequence[Operator], *, in_sram: bool = False
@@ -191,7 +202,9 @@ class GroupMapping:
         for partition, cores in self._cores.items():
             ways = self._relayout(path.layout, cores, rows, product.depth, product.name)
             if ways is not None:
-                kernel = self._planned(product, partition, cores)
+                by = self._others if self._only and product.name not in self._only else self
+                assert by is not None  # where there are any
+                kernel = by._planned(product, partition, cores)
                 yield path.then((cores[0], 1), *ways, kernel)
 
     def _rows(self, path: _Path, each: Rows, home: _Layout, columns: int) -> Iterator[_Path]:
@@ -336,31 +349,40 @@ def _fastest(paths: Sequence[_Path]) -> list[_Path]:
     return list(best.values())
 
 
-def _check_model(model: Model, tiles: int) -> None:
-    """Hold that each tile gets whole heads, and weights that partitioned products have."""
-    if tiles == 1:
-        return
+def tensor_sizes(model: Model) -> list[int]:
+    """Numbers of tiles that may share a layer: each gets whole heads, and weights of two bytes."""
+    if model.latent_attention is not None or _weight_widths(model) != {_WEIGHT_BYTES}:
+        return [1]
     heads, kv_heads = model.query_heads, model.kv_heads
+    return [
+        count
+        for count in range(1, heads + 1)
+        if heads % count == 0 and (kv_heads % count == 0 or count % kv_heads == 0)
+    ]
+
+
+def _weight_widths(model: Model) -> set[float]:
+    """Bytes of the weights of all products."""
+    widths = {model.weight_width_bytes, model.head_width_bytes}
+    return widths if model.experts is None else widths | {model.expert_width_bytes}
+
+
+def _check_model(model: Model, tiles: int) -> None:
+    """Hold that so many tiles may share a layer."""
+    allowed = tensor_sizes(model)
+    if tiles in allowed:
+        return
     if model.latent_attention is not None:
         raise InputError(
             f"--tp: found {tiles}; allowed for '{model.name}': 1, as its compressed cache has no "
             "heads to deal out"
         )
-    allowed = [
-        count
-        for count in range(1, heads + 1)
-        if heads % count == 0 and (kv_heads % count == 0 or count % kv_heads == 0)
-    ]
-    if tiles not in allowed:
+    if other := _weight_widths(model) - {_WEIGHT_BYTES}:
         raise InputError(
-            f"--tp: found {tiles}; allowed for the {heads} heads of queries and {kv_heads} of "
-            f"keys of '{model.name}': {', '.join(map(str, allowed))}"
-        )
-    widths = {model.weight_width_bytes, model.head_width_bytes}
-    if model.experts is not None:
-        widths.add(model.expert_width_bytes)
-    if widths != {_WEIGHT_BYTES}:
-        raise InputError(
-            f"--tp: found {tiles} with weights of {max(widths - {_WEIGHT_BYTES}):g} bytes; "
+            f"--tp: found {tiles} with weights of {max(other):g} bytes; "
             f"allowed with those of '{model.name}': 1; weights of 2 bytes go by any (--weights)"
         )
+    raise InputError(
+        f"--tp: found {tiles}; allowed for the {model.query_heads} heads of queries and "
+        f"{model.kv_heads} of keys of '{model.name}': {', '.join(map(str, allowed))}"
+    )

@@ -6,15 +6,16 @@ and the next one, while all replicas do so (`workloads.kernels.vector.exchange`)
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from tlm.level_errors import EXACT, chip_steps
+from tlm.level_errors import EXACT, Between, chip_steps
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.kernels.vector.exchange import exchange_cycles, plan_hand_over
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
@@ -23,6 +24,7 @@ from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, Rectangle, chip_place
 from workloads.models import Model
+from workloads.models.operators import Operator
 from workloads.serving.price.cost import Work, macs_of
 from workloads.serving.price.die_plan import DiePlan, stretches_of
 from workloads.serving.price.die_price import stage_weight_bytes
@@ -38,6 +40,8 @@ from workloads.serving.price.iteration import (
     needed,
     part_operators,
 )
+from workloads.serving.price.level_ratios import LevelRatios
+from workloads.serving.price.level_runs import LevelRuns, Ran
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import Price, between_at
 from workloads.serving.price.plan_energy import plan_energy_j
@@ -106,11 +110,8 @@ class GroupKernels:
             buffers = min(each.buffers + each.activations for each in self.residencies)
             group, tile = (replace(each, tile_bytes=buffers) for each in (group, tile))
         self.mapping = GroupMapping(model, group, tile, partition, choices)
-        self._kept: GroupMapping | None = None
-        if any(each.weights for each in self.residencies):
-            by, held = "k" if partition == "auto" else partition, self.residencies[0].held
-            there = replace(group, offchip=None)
-            self._kept = GroupMapping(model, there, tile, by, choices, held)
+        self._tile, self._partition, self._choices = tile, partition, choices
+        self._kept: dict[tuple[str, ...], GroupMapping] = {}
         # Sends go from anywhere to anywhere.
         self._chip_place = replace(group, rows=rows, cols=chip.grid.cols, offchip=None)
         self._found: dict[GroupPart, list[GroupKernel]] = {}
@@ -121,19 +122,38 @@ class GroupKernels:
             self._found[part] = self._kernels(part)
         return self._found[part]
 
+    def decided_by(self, part: GroupPart) -> tuple[object, ...]:
+        """What decides the kernels of a part beside its operators."""
+        mapping = self._keeping(part.only) if isinstance(part, Kept) else self.mapping
+        between = self._pipelines if isinstance(part, StageHandOver) else ()
+        return *mapping.decided_by, between
+
+    def operators(self, part: GroupPart) -> list[Operator]:
+        """Operators of a part; none of what only moves."""
+        return [] if isinstance(part, StageHandOver) else [*part_operators(self._model, part)]
+
     def _kernels(self, part: GroupPart) -> list[GroupKernel]:
         if isinstance(part, StageHandOver):
             return [self._hand_over(part)]
-        operators = [*part_operators(self._model, part)]
+        operators = self.operators(part)
         if isinstance(part, Layer | Head):
             return self.mapping.layer(operators)
         if isinstance(part, Kept):
-            assert self._kept is not None  # or nothing were kept
             # Weights are in off-chip memory, too, and may come from there as fast.
-            ways = (self._kept.layer(operators), self.mapping.layer(operators))
+            ways = (self._keeping(part.only).layer(operators), self.mapping.layer(operators))
             return min(ways, key=lambda kernels: sum(each.cycles for each in kernels))
         in_sram = isinstance(part, Decode) and part.in_sram
         return self.mapping.attention(operators, in_sram=in_sram)
+
+    def _keeping(self, only: tuple[str, ...]) -> GroupMapping:
+        """Plans products whose weights, or those of some of them, lie in the tiles."""
+        if only not in self._kept:
+            by = "k" if self._partition == "auto" else self._partition
+            there, held = replace(self.mapping.group, offchip=None), self.residencies[0].held
+            self._kept[only] = GroupMapping(
+                self._model, there, self._tile, by, self._choices, held, only, self.mapping
+            )
+        return self._kept[only]
 
     def _hand_over(self, part: StageHandOver) -> GroupKernel:
         """Of the rows that a tile has at the end of a layer, between the stages that take longest.
@@ -170,6 +190,7 @@ class GroupPrices:
         kernels: Kernels of parts.
         compared_as: The shipped chip whose comparisons hold; None: those of all.
         network_pct: Error of the calibration of a network that stands in for the chip's.
+        runs: Runs kernels at another level; None: prices are those of level `perf`.
     """
 
     def __init__(
@@ -179,15 +200,24 @@ class GroupPrices:
         kernels: GroupKernels,
         compared_as: str | None,
         network_pct: float = 0.0,
+        runs: LevelRuns | None = None,
     ) -> None:
         self._model, self._chip, self._kernels = model, chip, kernels
         self._compared_as, self._network_pct = compared_as, network_pct
+        self._runs, self._ratios = runs, LevelRatios(self._ran)
         self._prices: dict[GroupPart, Price] = {}
         self._ends: dict[GroupPart, tuple[float, float]] = {}
+
+    def at_level(self, runs: LevelRuns) -> "GroupPrices":
+        """The same at the level of some runs."""
+        of = self._model, self._chip, self._kernels, self._compared_as, self._network_pct
+        return GroupPrices(*of, runs)
 
     @property
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
+        if self._runs is not None and self._runs.level == "at":
+            return []
         used = {
             (each.mapped.kernel, _variant(each), each.ground.place.offchip is not None)
             for part in self._prices
@@ -210,7 +240,7 @@ class GroupPrices:
                 macs = KERNELS[each.mapped.kernel].macs(each.mapped.sizes, each.mapped.choices)
                 of_one = plan_energy_j(self._chip, each.ground.place, each.mapped.plan, macs)
                 joules += (of_one or 0.0) * each.times * each.ground.tiles
-            cycles = sum(each.cycles for each in kernels)
+            cycles = sum(each.cycles for each in kernels) * self._ratio(part)
             self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
         return self._prices[part]
 
@@ -221,15 +251,47 @@ class GroupPrices:
             InputError: if the comparison of the levels is missing or stale.
         """
         if part not in self._ends:
+            ratio = self._ratio(part)
+            off = 0.0 if self._runs is None else self._ratios.error(part)
             low = high = 0.0
             for each in self._kernels.of(part):
-                mapped, of = each.mapped, (self._compared_as, self._network_pct, "perf")
-                place = each.ground.place
-                ends = between_at(*of, place, _variant(each), mapped, mapped.cycles) or EXACT
-                low += each.cycles * ends.low
-                high += each.cycles * ends.high
+                cycles = ratio * each.mapped.cycles
+                ends = self._between(each, cycles) or EXACT
+                low += each.times * cycles * ends.low / (1 + off)
+                high += each.times * cycles * ends.high / (1 - off)
             self._ends[part] = low, high
         return self._ends[part]
+
+    def _between(self, kernel: GroupKernel, cycles: float) -> Between | None:
+        """Between what `at` may be by the comparisons, as a part of the cycles."""
+        level = "perf" if self._runs is None else self._runs.level
+        if level == "at":
+            return EXACT
+        place, mapped = kernel.ground.place, kernel.mapped
+        of = self._compared_as, self._network_pct, level
+        return between_at(*of, place, _variant(kernel), mapped, cycles)
+
+    def _ratio(self, part: GroupPart) -> float:
+        """How many times as long as at `perf` the kernels of a part take together."""
+        if self._runs is None:
+            return 1.0
+        (ratio,) = self._ratios.of(part)
+        return ratio
+
+    def _ran(self, part: GroupPart) -> Ran:
+        """All kernels of a part at the level of the runs: others may have other kernels."""
+        assert self._runs is not None
+        kernels = self._kernels.of(part)
+        place, operators = self._kernels.decided_by(part), self._kernels.operators(part)
+        plans = [(each.ground.place, each.mapped) for each in kernels]
+        choices, kept = kernels[0].ground.choices, isinstance(part, Decode) and part.in_sram
+        of = str(part), self._chip, place
+        ran = self._runs.ran(*of, operators, choices, lambda: plans, kept=kept)
+        perf, measured = (
+            sum(each.times * cycles for each, cycles in zip(kernels, found, strict=True))
+            for found in ran
+        )
+        return Ran((perf,), (measured,))
 
     def plans(self, part: GroupPart) -> list[tuple[Ground, Mapped]]:
         """Plans of a part's kernels, each as often as it runs."""
@@ -298,11 +360,16 @@ class GroupsPrice(PlannedPrice):
         keepings = [each.keeping for each in kernels.residencies]
         planner = GroupPlanner(model, parallel.pipeline, parallel.micro_batch, keepings)
         pct = 0.0 if network is None else own.error_pct
-        super().__init__(
-            model, fitted, planner, GroupPrices(model, fitted, kernels, compared_as, pct)
-        )
+        self._group_prices = GroupPrices(model, fitted, kernels, compared_as, pct)
+        super().__init__(model, fitted, planner, self._group_prices)
         self.planner = planner
         self._kv_tokens = self._kept_tokens()
+
+    def at_level(self, runs: LevelRuns) -> Self:
+        """The same with prices of the level of some runs."""
+        other = copy(self)
+        other._prices, other._decoded = self._group_prices.at_level(runs), {}
+        return other
 
     @property
     def tiles(self) -> int:

@@ -7,7 +7,7 @@ that a run meets few different ones.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -157,10 +157,12 @@ class Kept:
         part: All but attention of a dense layer, what comes before or after the experts of another
             one, experts, or the output head.
         fetched: Whether they are an expert that was loaded while tokens came to the gate.
+        only: Products of a dense layer whose weights these are; none: all of them.
     """
 
     part: Layer | Head | Before | Routed | After
     fetched: bool = False
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ class Keeping(NamedTuple):
         hottest: Whether they are those that most tokens go to.
         fetched: Which other expert of a layer is loaded ahead: ``none``, ``hottest`` or ``random``.
         fetched_from: Tokens of the smallest batch for which it is.
+        also: Products of the next layer, a dense one.
     """
 
     layers: int = 0
@@ -190,6 +193,7 @@ class Keeping(NamedTuple):
     hottest: bool = False
     fetched: str = "none"
     fetched_from: int = 0
+    also: tuple[str, ...] = ()
 
 
 _NOTHING = Keeping()
@@ -313,6 +317,9 @@ class Iterations:
             yield Kept(Before(tokens)), experts
             yield from self._experts(tokens, experts)
             yield Kept(After(tokens)), experts
+        if kept.also and first <= kept.layers < last:
+            yield Kept(Layer(tokens, False), only=kept.also), 1
+            border += 1
         dense, experts, *_ = model.count(range(border, last))
         if dense:
             yield Layer(tokens, False), dense
@@ -409,7 +416,7 @@ def alike(part: AnyPart) -> Sequence[AnyPart]:
     """
     if isinstance(part, Kept):
         like: Sequence[Any] = alike(part.part)
-        return [Kept(each, part.fetched) for each in like]
+        return [replace(part, part=each) for each in like]
     if isinstance(part, Layer):
         return [part._replace(tokens=tokens) for tokens in _beside(part.tokens)]
     if isinstance(part, Head):

@@ -6,13 +6,23 @@ contexts, so it changes slowly. Beyond the largest sizes, which take seconds eac
 stay: kernels repeat their blocks there.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from math import log
 from typing import Any
 
 import numpy as np
 
-from workloads.serving.price.iteration import Head, Kept, Layer, Part, Prompt, rounded
+from workloads.serving.price.iteration import (
+    Head,
+    Kept,
+    Layer,
+    Part,
+    Prompt,
+    StageHandOver,
+    rounded,
+)
 
 #: Up to so many every count is in the grid.
 _FEW = 8
@@ -25,8 +35,8 @@ _MOST_TOKENS, _MOST_NEW, _MOST_CONTEXT, _MOST_COUNT = 4096, 2048, 8192, 256
 _CHECKS, _SEED = 16, 21
 _TOKENS, _NEW, _SEQUENCES, _CONTEXTS = (2, 6000), (2, 3000), (2, 128), (64, 12_000)
 
-#: What has points: dense layers and the head may be kept in the tiles.
-OnGrid = Part | Kept
+#: What has points: dense layers and the head may be kept in the tiles, and stages hand on tokens.
+OnGrid = Part | Kept | StageHandOver
 #: A size of the grid, and the weight of the ratio there.
 _Weighed = tuple[int, float]
 
@@ -34,7 +44,10 @@ _Weighed = tuple[int, float]
 def around(part: OnGrid) -> list[tuple[OnGrid, float]]:
     """Points of the grid around a part, and their weights, which sum up to 1."""
     if isinstance(part, Kept):
-        return [(Kept(point), weight) for point, weight in _around(_of(part))]
+        return [(replace(part, part=point), weight) for point, weight in _around(_of(part))]
+    if isinstance(part, StageHandOver):
+        sizes = _between(min(part.tokens, _MOST_TOKENS))
+        return [(StageHandOver(size), weight) for size, weight in sizes]
     return [*_around(part)]
 
 
@@ -56,17 +69,25 @@ def _around(part: Part) -> list[tuple[Any, float]]:
 def checks(part: OnGrid) -> list[OnGrid]:
     """Parts of the same kind, the same for all of it, on which interpolation is checked."""
     if isinstance(part, Kept):
-        return [Kept(each) for each in _checks(_of(part))]
+        return [replace(part, part=each) for each in _checks(_of(part))]
+    if isinstance(part, StageHandOver):
+        return [StageHandOver(tokens) for tokens in _drawer()(*_TOKENS)]
     return [*_checks(part)]
 
 
-def _checks(part: Part) -> list[Any]:
+def _drawer() -> Callable[[int, int], list[int]]:
+    """Draws sizes between two, evenly by logarithm; the same ones each time."""
     stream = np.random.default_rng(_SEED)
 
     def drawn(least: int, most: int) -> list[int]:
         sizes = np.exp(stream.uniform(log(least), log(most), _CHECKS))
         return [rounded(round(size)) for size in sizes.tolist()]
 
+    return drawn
+
+
+def _checks(part: Part) -> list[Any]:
+    drawn = _drawer()
     if isinstance(part, Layer):
         return [part._replace(tokens=tokens) for tokens in drawn(*_TOKENS)]
     if isinstance(part, Head):
@@ -83,7 +104,9 @@ def kind(part: OnGrid) -> OnGrid:
     """What parts have in common that differ in sizes of the grid alone."""
     if isinstance(part, Kept):
         of: Any = kind(_of(part))
-        return Kept(of)
+        return replace(part, part=of)
+    if isinstance(part, StageHandOver):
+        return StageHandOver(1)
     if isinstance(part, Layer):
         return part._replace(tokens=1)
     if isinstance(part, Head):

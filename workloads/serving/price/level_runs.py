@@ -26,6 +26,8 @@ _SOURCES = (
     "tlm",
     "workloads/kernels",
     "workloads/machine",
+    "workloads/serving/price/group_mapping.py",
+    "workloads/serving/price/group_price.py",
     "workloads/serving/price/mapping.py",
     "workloads/serving/price/kept_weights.py",
     "workloads/serving/price/residency.py",
@@ -70,7 +72,7 @@ class LevelRuns:
         self,
         what: str,
         chip: Chip,
-        place: Place,
+        place: object,
         operators: Sequence[Operator],
         choices: Choices,
         planned: Callable[[], Sequence[tuple[Place, Mapped]]],
@@ -82,7 +84,7 @@ class LevelRuns:
         Args:
             what: What they are, for people.
             chip: The chip, whose routers packets go through at level `at`.
-            place: Where they run.
+            place: Where they run, and what else decides how; its ``repr`` tells all of it.
             operators: The operators.
             choices: Variants of kernels.
             planned: Plans them, each on its place.

@@ -29,7 +29,7 @@ from workloads.serving.price.iteration import (
     needed,
     part_operators,
 )
-from workloads.serving.price.level_grid import OnGrid, around, checks, kind
+from workloads.serving.price.level_ratios import LevelRatios, scaled
 from workloads.serving.price.level_runs import LevelRuns, Ran
 from workloads.serving.price.mapping import Mapped, Mapping
 from workloads.serving.price.plan_energy import plan_energy_j
@@ -107,8 +107,7 @@ class PartPrices:
         self._ends: dict[AnyPart, tuple[float, float]] = {}
         self._plans: dict[AnyPart, list[Planned]] = {}  # of what has no price yet
         self._used: dict[AnyPart, list[Planned]] = {}  # of what has one
-        self._ratios: dict[AnyPart, tuple[float, ...]] = {}
-        self._errors: dict[AnyPart, float] = {}
+        self._ratios = LevelRatios(self._ran)
 
     def at_level(self, runs: LevelRuns) -> "PartPrices":
         """The same at the level of some runs."""
@@ -169,10 +168,10 @@ class PartPrices:
         perf = [mapped.cycles for _, mapped in self.plans(part)]
         if self._runs is None:
             return [*perf]
-        return _scaled(perf, self._interpolated(part))
+        return scaled(perf, self._ratios.of(part))
 
     def _bounds(self, part: AnyPart) -> tuple[float, float]:
-        off = 0.0 if self._runs is None else self._error(part)
+        off = 0.0 if self._runs is None else self._ratios.error(part)
         low = high = 0.0
         for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
             ends = self._between(mapping, mapped, cycles) or EXACT
@@ -191,36 +190,6 @@ class PartPrices:
     def _steps(self, mapping: Mapping, mapped: Mapped, level: str) -> Steps | None:
         memory, variant = mapping.place.offchip is not None, _variant(mapping, mapped)
         return chip_steps(self._compared_as, mapped.kernel, level, memory=memory, variant=variant)
-
-    def _interpolated(self, part: AnyPart) -> list[float]:
-        """Ratio of the level to `perf` of a part's operators."""
-        assert isinstance(part, OnGrid)  # as dies of a wafer have prices of level perf
-        points = [(self._at(point), weight) for point, weight in around(part)]
-        columns = zip(*(ratios for ratios, _ in points), strict=True)
-        weights = [weight for _, weight in points]
-        return [sum(map(float.__mul__, ratios, weights)) for ratios in columns]
-
-    def _at(self, point: OnGrid) -> tuple[float, ...]:
-        """The same at a point of the grid, as measured."""
-        if point not in self._ratios:
-            ran = self._ran(point)
-            self._ratios[point] = tuple(
-                cycles / perf for cycles, perf in zip(ran.measured, ran.perf, strict=True)
-            )
-        return self._ratios[point]
-
-    def _error(self, part: AnyPart) -> float:
-        """The largest error of interpolation in the checks of a part's kind, as a part of 1."""
-        assert isinstance(part, OnGrid)
-        of = kind(part)
-        if of not in self._errors:
-            errors = []
-            for check in checks(part):
-                ran = self._ran(check)
-                found = sum(_scaled(ran.perf, self._interpolated(check)))
-                errors.append(abs(found / sum(ran.measured) - 1))
-            self._errors[of] = max(errors)
-        return self._errors[of]
 
     def _ran(self, part: AnyPart) -> Ran:
         """A part at the level of the runs."""
@@ -319,7 +288,3 @@ def _tokens(part: AnyPart) -> int:
 
 def _cycles_of(plans: Sequence[Planned]) -> int:
     return sum(mapped.cycles for _, mapped in plans)
-
-
-def _scaled(cycles: Sequence[int], ratios: Sequence[float]) -> list[float]:
-    return [one * ratio for one, ratio in zip(cycles, ratios, strict=True)]

@@ -78,7 +78,7 @@ class PlannedPrice(OfModel, ABC):
         return other
 
     def at_level(self, runs: LevelRuns) -> Self:
-        """Refused: what goes between groups has no grid of sizes at other levels.
+        """Refused: what goes between dies has no grid of sizes at other levels.
 
         Raises:
             InputError: always.

@@ -3,6 +3,8 @@
 Buffers of kernels and activations come first, then blocks of keys and values, then weights as far
 as they fit: layer by layer, each without its routed experts, the output head, then experts, as many
 of each layer. A layer, the head or an expert is kept as a whole; what is left over goes to buffers.
+A stage of a pipeline has few layers. Of the next one it keeps the products that fit, too.
+
 Weights lie in the tiles by one cut of each product, whatever the number of tokens.
 
 Of the experts of a layer that are not kept, one may be loaded ahead, while tokens pass what comes
@@ -54,6 +56,7 @@ class Residency:
         weights: Bytes of weights.
         layers: Layers that are kept, from that one on, but for routed experts.
         head: Whether the output head is.
+        also: Products of the next layer whose weights are kept.
         experts: Experts of each layer that has any.
         hottest: Whether they are those that most tokens go to.
         fetched: Which other expert of a layer is loaded ahead: ``none``, ``hottest``, ``random``.
@@ -71,6 +74,7 @@ class Residency:
     weights: int
     layers: int
     head: bool
+    also: tuple[str, ...]
     experts: int
     hottest: bool
     fetched: str
@@ -82,8 +86,8 @@ class Residency:
     @property
     def keeping(self) -> Keeping:
         """What of the weights."""
-        ahead = self.fetched, self.fetched_from
-        return Keeping(self.first + self.layers, self.head, self.experts, self.hottest, *ahead)
+        ahead, layers = (self.fetched, self.fetched_from), self.first + self.layers
+        return Keeping(layers, self.head, self.experts, self.hottest, *ahead, self.also)
 
     def record(self) -> dict[str, Any]:
         """As results have it."""
@@ -97,6 +101,7 @@ class Residency:
             "tile_bytes": parts,
             "kv_tokens": self.kv_tokens,
             "layers": self.layers,
+            "also_products": list(self.also),
             "head": self.head,
             "experts_per_layer": self.experts,
             "prefetch": self.fetched,
@@ -203,6 +208,8 @@ def _shared_out(
         if routes or own is None or own > left - weights:
             break
         weights, layers = weights + own, layers + 1
+    also, of_products = _next_products(model, held, stretch, layers, left - weights)
+    weights += of_products
     own = _tile_bytes(held, list(head(model, 1))) if stretch.stop == model.layers else None
     has_head = layers == len(stretch) and own is not None and own <= left - weights
     weights += own or 0 if has_head else 0
@@ -220,14 +227,35 @@ def _shared_out(
         weights=weights,
         layers=layers,
         head=has_head,
+        also=also,
         experts=experts,
         hottest=rules.experts == "hottest",
         fetched=rules.prefetch if fetched_from else "none",
         fetched_from=fetched_from,
         activation_tokens=activations * tiles // _activation_bytes(model),
-        weight_share=_weight_share(model, stretch, layers, has_head, experts),
+        weight_share=_weight_share(model, stretch, layers, also, has_head, experts),
         held=held,
     )
+
+
+def _next_products(
+    model: Model, held: Mapping[Matrix, Held], stretch: range, layers: int, left: int
+) -> tuple[tuple[str, ...], int]:
+    """Products of the layer behind those kept whose weights fit, and bytes of a tile of them.
+
+    Only of a dense layer of a stage, which is not the whole model.
+    """
+    number, names, total = stretch.start + layers, [], 0
+    if len(stretch) == model.layers or number >= stretch.stop:
+        return (), 0
+    if model.count(range(number, number + 1)).experts:
+        return (), 0
+    for each in products_of(kept_layer(model, number)):
+        own = _tile_bytes(held, [each])
+        if own is not None and own <= left - total:
+            names.append(each.name)
+            total += own
+    return tuple(names), total
 
 
 def _tile_bytes(held: Mapping[Matrix, Held], operators: Sequence[Operator]) -> int | None:
@@ -285,12 +313,22 @@ def _activation_bytes(model: Model) -> int:
     return 2 * (2 * model.hidden + heads + model.query_heads * model.head_dim + 3 * inner)
 
 
-def _weight_share(model: Model, stretch: range, layers: int, has_head: bool, experts: int) -> float:
+def _weight_share(
+    model: Model,
+    stretch: range,
+    layers: int,
+    also: Sequence[str],
+    has_head: bool,
+    experts: int,
+) -> float:
     """Part of the weights of some layers, and of the head behind the last one, that is kept."""
     counted = kept = 0.0
     for number in stretch:
-        own = sum(weight_bytes(each) for each in products_of(kept_layer(model, number)))
-        counted, kept = counted + own, kept + own * (number < stretch.start + layers)
+        here, behind = products_of(kept_layer(model, number)), number - stretch.start - layers
+        counted += sum(map(weight_bytes, here))
+        kept += sum(
+            weight_bytes(each) for each in here if behind < 0 or (behind == 0 and each.name in also)
+        )
         if model.experts is not None and model.count(range(number, number + 1)).experts:
             expert = sum(weight_bytes(each) for each in products_of(list(routed(model, 1, 1))))
             counted += model.experts.count * expert
