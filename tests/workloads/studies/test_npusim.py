@@ -47,23 +47,20 @@ def invented(case: PromptCase) -> Figures:
 
 def invented_served(case: ServedCase) -> Figures:
     """The published values; tokens of fusion are further apart."""
-    if case.core.engine is not None:
-        assert case.decode_core is not None
-        said = figure_12.PLOTTED[case.decode_core[:2]]
-        return {"throughput_tok_s": float(said), "tbt_s": 1 / said}
     lengths, split = (case.inputs, case.outputs), (case.prefill_units, case.decode_units)
+    decode = case.decode_core
+    if lengths == (100, 100) and case.core.engine is not None and decode is not None:
+        said = figure_12.PLOTTED[decode[:2]]
+        return {"throughput_tok_s": float(said), "tbt_s": 1 / said, "least_tbt_s": 1.0}
     figures: Figures = dict.fromkeys(("latency_s", "ttft_s", "tbt_s", "least_tbt_s"), 1.0)
-    if split in figure_11.SPLITS:
+    if case.core.engine is None:
         place = figure_11.SPLITS.index(split)
-        figures |= {name: values[place] for name, values in figure_11.PLOTTED.items()}
-    if lengths in (ratios := list(figure_14.LENGTHS.values())):
-        core = case.decode_core or case.core
-        name = "apart" if core == Core(64, 60) else f"apart-{core.name}"
-        name = name if case.prefill_units else "fusion"
-        said = figure_14.PLOTTED.get(name, (0, 0, 0))[ratios.index(lengths)]
-        figures |= {"throughput_tok_s": said, "least_tbt_s": 2.57 if name == "fusion" else 1.0}
-        figures["tbt_s"] = 1.0 if name == "fusion" else figures["tbt_s"]
-    return figures
+        return figures | {name: values[place] for name, values in figure_11.PLOTTED.items()}
+    place = list(figure_14.LENGTHS.values()).index(lengths)
+    name = "apart" if decode is None else f"apart-{decode.name}"
+    name = name if case.prefill_units else "fusion"
+    figures["throughput_tok_s"] = figure_14.PLOTTED[name][place]
+    return figures | {"least_tbt_s": 2.57 if name == "fusion" else 1.0}
 
 
 def invented_stages(case: StagedCase) -> Figures:
@@ -111,7 +108,7 @@ def test_rows_and_targets(published: dict[str, Any], tmp_path: Path) -> None:
     assert (faster["model"], faster["paper"]) == pytest.approx((1.175, 1.175))
     assert rows["F10/TP4-64cores-K-noc8/ring-unlocked/faster"]["paper"] is None
     assert all(each["held"] for name, each in rows.items() if name.startswith("F11/A64"))
-    over = rows["F14/10-1/apart-A64H120/fusion_over"]
+    over = rows["F14/formula-text-10-1/apart-A64H120/fusion_over"]
     assert (over["model"], over["paper"]) == pytest.approx((1067 / 1428, 1067 / 1428))
     waited = rows["F10/TP4-64cores-K-noc8/interleave-locked/waited"]
     assert waited["note"] == "most at output west of the core in row 1, column 2 of the group"
@@ -238,6 +235,9 @@ def test_requests_are_served() -> None:
     slower = served_figures(ServedCase(100, 20, Core(128, 120), 160, 28, 28, Core(128, 30)))
     assert slower["tbt_s"] > 2 * apart[1]["tbt_s"]
     assert slower["ttft_s"] == apart[1]["ttft_s"]
+    # Layers of another size, four for each stage, and no head: less to read.
+    small = served_figures(ServedCase(100, 20, Core(128, 120), 160, 28, 28, shape="inputs"))
+    assert small["tbt_s"] < 0.5 * apart[1]["tbt_s"]
 
 
 def test_a_prompt_on_stages() -> None:
@@ -246,7 +246,7 @@ def test_a_prompt_on_stages() -> None:
         {stages: staged_figures(StagedCase(stages, size))["seconds"] for stages in (36, 18)}
         for size in (64, 128)
     )
-    assert least[36] == pytest.approx(least[18], rel=0.02)  # no layer fits
+    assert least[36] < least[18]  # of one layer products fit, of two fewer for each
     assert more[36] < more[18] < least[18]
 
 

@@ -7,7 +7,7 @@ from tlm.chips import Chip, find_tiles
 from tlm.compute.base import ceil_div
 from workloads.machine.groups import Parallel, groups_on
 from workloads.machine.kv_levels import BLOCK_TOKENS
-from workloads.models import find_model
+from workloads.models import Model, find_model
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.engine.group_pools import GroupPools, make_group_pools
 from workloads.serving.engine.run import run, run_disaggregated
@@ -18,7 +18,7 @@ from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_sched
 from workloads.studies.campaign import Figures
 from workloads.studies.npusim.cases import CHIP
 
-_MODEL, _REQUESTS = "qwen3-4b", 200
+_REQUESTS = 200
 #: Published inputs: 63 of 64 cores in pipelines of seven stages, and of an iteration that enters
 #: one a budget of 5 units, of which a decoding request takes 1 and a chunk 4.
 _STAGES, _BUDGET, _CHUNK = 7, 5, 4
@@ -33,6 +33,11 @@ ENGINES = {
     "overlapped": ("tile.matrix.tiles=overlapped", "tile.matrix.lane_alus=0"),
     "load-stream-drain": ("tile.matrix.tiles=load-stream-drain", "tile.matrix.lane_alus=0"),
 }
+#: What the paper calls Qwen3-4B when it serves requests. ``text``: that model, with its output
+#: head. ``inputs``: the model with the sizes of the products of figure 9, whose 28 layers are four
+#: for each of seven stages, and without a head, which the published operators do not have.
+SHAPES = {"text": "qwen3-4b", "inputs": "qwen3-1.7b"}
+_NO_HEAD = 16  # columns of one that takes no time to speak of
 #: Bytes of local memory a cycle by the side of an array, as in the shipped profiles.
 _SRAM_BYTES = 8
 
@@ -71,6 +76,7 @@ class ServedCase(NamedTuple):
         prefill_units: Cores for prompts; 0: all cores do both.
         decode_units: Cores that decode.
         decode_core: Theirs, if another.
+        shape: One of `SHAPES`.
     """
 
     inputs: int
@@ -80,6 +86,7 @@ class ServedCase(NamedTuple):
     prefill_units: int = 0
     decode_units: int = 0
     decode_core: Core | None = None
+    shape: str = "text"
 
 
 class _Watched(GroupsPrice):
@@ -110,7 +117,7 @@ class _Watched(GroupsPrice):
 def served_figures(case: ServedCase) -> Figures:
     """Serve the requests of a case."""
     load = generate(f"fixed:{case.inputs}:{case.outputs}", _REQUESTS, math.inf, 1.0, 0)
-    chip, model = study_chip(case.core, case.noc_gb_s), find_model(_MODEL)
+    chip, model = study_chip(case.core, case.noc_gb_s), _served_model(case.shape)
     wanted = load.most_tokens(DEFAULT_MAX_SEQUENCES, BLOCK_TOKENS)
     if case.prefill_units:
         other = None if case.decode_core is None else study_chip(case.decode_core, case.noc_gb_s)
@@ -140,6 +147,11 @@ def served_figures(case: ServedCase) -> Figures:
         "least_tbt_s": watched.least_s,
         "throughput_tok_s": result["throughput_tok_s"],
     }
+
+
+def _served_model(shape: str) -> Model:
+    model = find_model(SHAPES[shape])
+    return model if shape == "text" else model.model_copy(update={"vocabulary": _NO_HEAD})
 
 
 def _parallel(of: str) -> Parallel:
