@@ -6,7 +6,7 @@ import numpy as np
 
 from tlm.memory.dram.streams import load_streams
 from workloads.models import SlidingWindow
-from workloads.serving.engine.clock import Clock
+from workloads.serving.engine.clock import EngineClock
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.engine.kv import BlockPool, KvCache
 from workloads.serving.engine.speculation import Speculation
@@ -106,7 +106,7 @@ def serve(
     jump: bool = False,
 ) -> tuple[Engine, Recorder]:
     """Run to the end, one iteration after the other."""
-    clock = Clock()
+    clock = EngineClock()
     recorder = recorder or Recorder(slo)
     engine = Engine(
         Waiting(trace),

@@ -22,7 +22,7 @@ class Stepping(Protocol):
         ...
 
 
-class Clock:
+class EngineClock:
     """Moves engines on, each when it is due.
 
     Args:

@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from workloads.machine.kv_levels import blocks_of
-from workloads.serving.engine.clock import Clock
+from workloads.serving.engine.clock import EngineClock
 from workloads.serving.engine.engine import Engine, Iteration, Stretch, until
 from workloads.serving.engine.link import Carrier
 from workloads.serving.load.request import Request
@@ -44,7 +44,7 @@ class Pool(Engine):
         options: Of an ``Engine``.
     """
 
-    def __init__(self, clock: Clock, *args: Any, **options: Any) -> None:
+    def __init__(self, clock: EngineClock, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._clock = clock
 
@@ -62,7 +62,7 @@ class PrefillPool(Pool):
 
     decode: Sequence["DecodePool"]
 
-    def __init__(self, clock: Clock, *args: Any, **options: Any) -> None:
+    def __init__(self, clock: EngineClock, *args: Any, **options: Any) -> None:
         super().__init__(clock, *args, **options)
         self._releases: list[tuple[int, int, Request, int]] = []
 
@@ -106,7 +106,7 @@ class DecodePool(Pool):
         link: Carrier,
         prefill: Sequence[PrefillPool],
         kv_bytes_per_token: int,
-        clock: Clock,
+        clock: EngineClock,
         *args: Any,
         **options: Any,
     ) -> None:

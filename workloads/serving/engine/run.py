@@ -12,7 +12,7 @@ import numpy as np
 
 from tlm.errors import InputError
 from workloads.serving.engine.checkpoint import Checkpoint
-from workloads.serving.engine.clock import Clock
+from workloads.serving.engine.clock import EngineClock
 from workloads.serving.engine.disaggregation import DecodeOnly, DecodePool, PrefillPool
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.engine.kv import BlockPool, KvCache
@@ -128,7 +128,7 @@ class Serving:
         self._state = None if watch.checkpoint is None else watch.checkpoint.load()
         with self._resuming():
             now_ps = 0 if self._state is None else int(self._state["now_ps"])
-        self.clock = Clock(now_ps)
+        self.clock = EngineClock(now_ps)
 
     def add(self, name: str, engine: Engine, model: ServingModel, share: float = 1.0) -> None:
         """Add an engine, which has its share of the chip; those of a name are replicas.
