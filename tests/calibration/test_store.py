@@ -211,6 +211,21 @@ def test_the_hash_of_all_measured_verilog(fake: "FakeExperiment", path: Path) ->
     assert combined_hash({"a": "1", "b": "2"}) != combined_hash({"a": "2", "b": "1"})
 
 
+@pytest.mark.parametrize("balance", [0.0, -1.0])
+def test_a_comparison_without_balance_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, balance: float
+) -> None:
+    levels = load_levels()
+    other = levels.points[0].model_copy(update={"balance": balance})
+    file = tmp_path / "levels.json"
+    file.write_text(sealed(levels.model_copy(update={"points": [other]})))
+    monkeypatch.setattr("tlm.level_errors.LEVELS_FILE", file)
+    forget()  # a new process
+    with pytest.raises(InputError, match="points.0.balance: Input should be greater than 0"):
+        load_levels()
+    forget()
+
+
 def test_a_kernel_refuses_a_stale_comparison_unless_that_is_allowed(
     wafertlm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
