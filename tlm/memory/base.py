@@ -63,9 +63,14 @@ class MemoryPort:
         self._open = payload
         times = self._times[id(payload)] = PhaseTimes(int(self._env.now))
         answered = self._answered[id(payload)] = self._env.event()
-        sync, phase, _ = self.socket.nb_transport_fw(payload, Phase.BEGIN_REQ, 0)
+        sync, phase, delay = self.socket.nb_transport_fw(payload, Phase.BEGIN_REQ, 0)
+        assert delay == 0, "this port is told of phases when they begin"
         if sync is Sync.UPDATED and phase is Phase.END_REQ:
             self._request_taken(payload)
+        elif sync is not Sync.ACCEPTED:
+            self._answer_taken(payload)
+            if sync is Sync.UPDATED:
+                self.socket.nb_transport_fw(payload, Phase.END_RESP, 0)
         yield answered
         del self._times[id(payload)], self._answered[id(payload)]
         return times
@@ -76,10 +81,16 @@ class MemoryPort:
         if phase is Phase.END_REQ:
             self._request_taken(payload)
             return Sync.ACCEPTED, phase, 0
+        self._answer_taken(payload)
+        return Sync.COMPLETED, Phase.END_RESP, 0
+
+    def _answer_taken(self, payload: GenericPayload) -> None:
+        """An answer has come; it says that the request was taken, too, if nothing has before."""
+        if self._open is payload:
+            self._request_taken(payload)
         times = self._times[id(payload)]
         times.begin_resp = times.end_resp = int(self._env.now)
         self._answered[id(payload)].succeed()
-        return Sync.COMPLETED, Phase.END_RESP, 0
 
     def _request_taken(self, payload: GenericPayload) -> None:
         assert self._open is payload, "END_REQ for a request that is not open"
