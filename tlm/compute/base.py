@@ -1,5 +1,6 @@
 """The compute swap point: shape in, cycles out."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -29,6 +30,26 @@ class Compute(Protocol):
     def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
         """`gemm_cycles` of many products at once: arrays that broadcast, sizes of 1 or more."""
         ...
+
+
+class LawOfShape(ABC):
+    """A matrix engine of one law, the same of numbers and of arrays (`Compute`)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _cycles(self, m: Any, k: Any, n: Any) -> Any:
+        """Cycles of C[M,N] = A[M,K] B[K,N] with sizes of 1 or more."""
+
+    def gemm_cycles(self, m: int, k: int, n: int) -> int:
+        """See `Compute`."""
+        check_shape(m, k, n)
+        return int(self._cycles(m, k, n))
+
+    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+        """See `Compute`."""
+        cycles: Sizes = self._cycles(m, k, n)
+        return cycles
 
 
 def check_shape(m: int, k: int, n: int) -> None:

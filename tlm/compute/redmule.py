@@ -12,11 +12,11 @@ shorter than stated when M is small, so small products come out a little long.
 from dataclasses import dataclass
 from typing import Any
 
-from tlm.compute.base import Sizes, ceil_div, check_shape
+from tlm.compute.base import LawOfShape, ceil_div
 
 
 @dataclass(frozen=True, slots=True)
-class RedMule:
+class RedMule(LawOfShape):
     """A RedMulE of ``height`` x ``width`` compute elements, in its paper's naming.
 
     Attributes:
@@ -37,17 +37,6 @@ class RedMule:
     def macs_per_cycle(self) -> float:
         """Multiply-accumulates a cycle with every element at work."""
         return float(self.height * self.width)
-
-    def gemm_cycles(self, m: int, k: int, n: int) -> int:
-        """Cycles of one call on C[M,N] = A[M,K] B[K,N]."""
-        check_shape(m, k, n)
-        cycles: int = self._cycles(m, k, n)
-        return cycles
-
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
-        """See `Compute`."""
-        cycles: Sizes = self._cycles(m, k, n)
-        return cycles
 
     def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         passes = self.pipeline_registers + 1

@@ -13,7 +13,7 @@ or as the R weights or R results that overlap with them. The three constants are
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tlm.compute.base import Sizes, ceil_div, check_shape, larger
+from tlm.compute.base import LawOfShape, ceil_div, check_shape, larger
 
 Dataflow = Literal["weight-stationary", "output-stationary"]
 
@@ -35,8 +35,11 @@ class FoldTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class Systolic:
-    """A systolic array of ``rows`` x ``cols`` elements, one multiply-accumulate each a cycle."""
+class Systolic(LawOfShape):
+    """A systolic array of ``rows`` x ``cols`` elements, one multiply-accumulate each a cycle.
+
+    Cycles are from the first operand handshake to the last result handshake, inclusive.
+    """
 
     rows: int
     cols: int
@@ -60,17 +63,6 @@ class Systolic:
     def fold_steps(self, m: int, k: int) -> int:
         """Steps of a fold: one west word each."""
         return m if self._holds_weights else k
-
-    def gemm_cycles(self, m: int, k: int, n: int) -> int:
-        """Cycles from the first operand handshake to the last result handshake, inclusive."""
-        check_shape(m, k, n)
-        cycles: int = self._cycles(m, k, n)
-        return cycles
-
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
-        """See `Compute`."""
-        cycles: Sizes = self._cycles(m, k, n)
-        return cycles
 
     def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         steps = self.fold_steps(m, k)

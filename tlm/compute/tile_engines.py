@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tlm.calibrated import Parameter, load_result
-from tlm.compute.base import Sizes, ceil_div, check_shape, larger
+from tlm.compute.base import LawOfShape, ceil_div, larger
 from tlm.compute.systolic import Dataflow
 
 _WORD_BITS, _SUM_BITS = 64, 32
@@ -50,8 +50,10 @@ def rtl_engine_timing() -> EngineTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixEngine:
+class MatrixEngine(LawOfShape):
     """A tile's systolic array of ``size`` x ``size`` elements between its streams (`Compute`).
+
+    Cycles are those of all jobs, one after the other.
 
     Attributes:
         size: Rows, and columns, of the array: operands of a word.
@@ -67,21 +69,6 @@ class MatrixEngine:
     def macs_per_cycle(self) -> float:
         """Multiply-accumulates a cycle with every element at work."""
         return float(self.size**2)
-
-    def gemm_cycles(self, m: int, k: int, n: int) -> int:
-        """Cycles of C[M,N] = A[M,K] B[K,N]: all jobs, one after the other.
-
-        Raises:
-            InputError: if a size is below 1.
-        """
-        check_shape(m, k, n)
-        cycles: int = self._cycles(m, k, n)
-        return cycles
-
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
-        """See `Compute`."""
-        cycles: Sizes = self._cycles(m, k, n)
-        return cycles
 
     def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         panels_n = ceil_div(n, self.size)

@@ -12,7 +12,7 @@ What of these a tile shares with the one before it is its reading.
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tlm.compute.base import Sizes, ceil_div, check_shape, larger
+from tlm.compute.base import LawOfShape, ceil_div, larger
 
 #: What takes a tile's turn: the longer of streaming and of loading the next one's weights; stream
 #: and drain, as the formula has it, with the next weights loaded meanwhile; or load, stream, drain.
@@ -20,8 +20,10 @@ TileTurn = Literal["overlapped", "stream-drain", "load-stream-drain"]
 
 
 @dataclass(frozen=True, slots=True)
-class TiledSystolic:
+class TiledSystolic(LawOfShape):
     """An array of ``rows`` x ``cols`` elements, one multiply-accumulate each a cycle.
+
+    Cycles are from the first weight to the last result.
 
     Attributes:
         rows: Rows.
@@ -37,17 +39,6 @@ class TiledSystolic:
     def macs_per_cycle(self) -> float:
         """Multiply-accumulates a cycle with every element at work."""
         return float(self.rows * self.cols)
-
-    def gemm_cycles(self, m: int, k: int, n: int) -> int:
-        """Cycles of C[M,N] = A[M,K] B[K,N], from the first weight to the last result."""
-        check_shape(m, k, n)
-        cycles: int = self._cycles(m, k, n)
-        return cycles
-
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
-        """See `Compute`."""
-        cycles: Sizes = self._cycles(m, k, n)
-        return cycles
 
     def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         tiles = ceil_div(k, self.rows) * ceil_div(n, self.cols)

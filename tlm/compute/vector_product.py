@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tlm.compute.base import Compute, Sizes, ceil_div, check_shape, larger
+from tlm.compute.base import Compute, LawOfShape, Sizes, ceil_div, larger
 
 
 @dataclass(frozen=True, slots=True)
-class VectorProduct:
+class VectorProduct(LawOfShape):
     """A vector engine that multiplies matrices (`Compute`).
 
     Attributes:
@@ -32,16 +32,6 @@ class VectorProduct:
     def macs_per_cycle(self) -> float:
         """Multiply-accumulates a cycle with every unit at work."""
         return float(self.lanes * self.units)
-
-    def gemm_cycles(self, m: int, k: int, n: int) -> int:
-        """Cycles of C[M,N] = A[M,K] B[K,N]."""
-        check_shape(m, k, n)
-        return int(self._cycles(m, k, n))
-
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
-        """See `Compute`."""
-        cycles: Sizes = self._cycles(m, k, n)
-        return cycles
 
     def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         worked = m * ceil_div(n, self.lanes) * ceil_div(k, self.units)
