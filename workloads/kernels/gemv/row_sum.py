@@ -23,15 +23,8 @@ from workloads.machine.place import Place
 class RowSumPlan(GemvPlan):
     """See `GemvPlan`: its c are the sums, and its product a pass of the vector engine."""
 
-    @property
-    def tile_macs(self) -> int:
-        """There are none."""
-        return 0
-
-    @property
-    def tile_matrix_cycles(self) -> int:
-        """There are none."""
-        return 0
+    #: There are no products.
+    tile_macs = tile_matrix_cycles = 0
 
     @property
     def tile_vector_cycles(self) -> int:

@@ -74,20 +74,8 @@ class ExchangePlan:
         size = {"rows": rows, "columns": columns}
         return Pieces((1, len(self.rounds) + 1), size, {"rows": 1, "columns": len(self.rounds)})
 
-    @property
-    def tile_macs(self) -> int:
-        """There are none."""
-        return 0
-
-    @property
-    def tile_matrix_cycles(self) -> int:
-        """There are none."""
-        return 0
-
-    @property
-    def tile_vector_cycles(self) -> int:
-        """There are none."""
-        return 0
+    #: There is no work.
+    tile_macs = tile_matrix_cycles = tile_vector_cycles = 0
 
 
 def plan_exchange(

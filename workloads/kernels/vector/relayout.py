@@ -64,20 +64,8 @@ class RelayoutPlan:
         (rows, columns), cols = self.part, self.place.cols
         return Pieces((1, cols), {"rows": rows, "columns": columns}, {"rows": 1, "columns": cols})
 
-    @property
-    def tile_macs(self) -> int:
-        """There are none."""
-        return 0
-
-    @property
-    def tile_matrix_cycles(self) -> int:
-        """There are none."""
-        return 0
-
-    @property
-    def tile_vector_cycles(self) -> int:
-        """There are none."""
-        return 0
+    #: There is no work.
+    tile_macs = tile_matrix_cycles = tile_vector_cycles = 0
 
 
 def plan_relayout(shape: tuple[int, int], place: Place, *, to_blocks: bool) -> RelayoutPlan:

@@ -93,15 +93,8 @@ class RowsPlan:
         blocks = {"rows": int(number.rows), "columns": int(number.blocks)}
         return Pieces(group, {"rows": rows, "columns": columns}, blocks)
 
-    @property
-    def tile_macs(self) -> int:
-        """There are none."""
-        return 0
-
-    @property
-    def tile_matrix_cycles(self) -> int:
-        """There are none."""
-        return 0
+    #: There are no products.
+    tile_macs = tile_matrix_cycles = 0
 
     @property
     def tile_vector_cycles(self) -> int:

@@ -60,15 +60,8 @@ class SoftmaxPlan:
         size = {"rows": rows, "columns": columns}
         return Pieces((1, self.place.cols), size, {"rows": 1, "columns": 1})
 
-    @property
-    def tile_macs(self) -> int:
-        """There are none."""
-        return 0
-
-    @property
-    def tile_matrix_cycles(self) -> int:
-        """There are none."""
-        return 0
+    #: There are no products.
+    tile_macs = tile_matrix_cycles = 0
 
     @property
     def tile_vector_cycles(self) -> int:
