@@ -13,9 +13,7 @@ from tlm.calibrated import (
     stored_names,
     stored_result,
 )
-from tlm.errors import InputError
-from tlm.files import whole_file
-from tlm.level_errors import (
+from tlm.comparisons import (
     CHIPS_FILE,
     LEVELS_FILE,
     TILES_FILE,
@@ -26,6 +24,8 @@ from tlm.level_errors import (
     TileComparison,
     TilePoint,
 )
+from tlm.errors import InputError
+from tlm.files import whole_file
 from tlm.memory.dram.streams import STREAMS_FILE, DeviceCosts, StreamComparison, StreamPoint
 from tlm.sealed import sealed
 

@@ -5,16 +5,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from tlm.calibrated import REPOSITORY, CalibrationResult, load_result, stored_names
+from tlm.comparisons import ChipPoint, LevelPoint, TilePoint, load_chips, load_levels, load_tiles
 from tlm.errors import InputError
 from tlm.files import whole_file
-from tlm.level_errors import (
-    ChipPoint,
-    LevelPoint,
-    TilePoint,
-    load_chips,
-    load_levels,
-    load_tiles,
-)
 from tlm.memory.dram.streams import StreamComparison, load_streams
 from tlm.spread import by_kernel, spread
 

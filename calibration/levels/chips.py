@@ -15,6 +15,7 @@ from calibration.levels.cases import STREAMED, Grid
 from calibration.store import save_chips
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
+from tlm.comparisons import ChipPoint
 from tlm.compute.base import ceil_div
 from tlm.engines.at import run_at
 from tlm.engines.at.cost import Cost
@@ -22,7 +23,6 @@ from tlm.engines.lt import run_lt
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
-from tlm.level_errors import ChipPoint
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program import Program

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from calibration.levels.cases import Blocks, Grid, Tiles, problems
 from calibration.store import save_levels
+from tlm.comparisons import LevelPoint
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
-from tlm.level_errors import LevelPoint
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import (

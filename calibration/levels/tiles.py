@@ -20,12 +20,12 @@ from cosim.tiles.lowering import lower
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
 from cosim.verilog import EDGE_FILES, TILE_SOURCES
+from tlm.comparisons import TilePoint, load_tiles
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
-from tlm.level_errors import TilePoint, load_tiles
 from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.target import DramMemory
 from tlm.offchip.system import OffChipMemory

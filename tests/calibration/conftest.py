@@ -79,7 +79,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setattr("tlm.calibrated.RESULTS_FOLDER", results)
     monkeypatch.setattr("calibration.store.RESULTS_FOLDER", results)
     monkeypatch.setattr("calibration.store.REPOSITORY", tmp_path)
-    for module in ("tlm.level_errors", "calibration.store"):
+    for module in ("tlm.comparisons", "calibration.store"):
         for file in ("levels", "tiles"):
             path = tmp_path / "calibration" / f"{file}.json"
             monkeypatch.setattr(f"{module}.{file.upper()}_FILE", path)

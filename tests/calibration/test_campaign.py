@@ -11,7 +11,7 @@ from calibration import campaign
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets, models
 from calibration.experiment import Targets, run
 from tlm.calibrated import forget, load_result
-from tlm.level_errors import load_chips, load_levels, load_tiles
+from tlm.comparisons import load_chips, load_levels, load_tiles
 
 if TYPE_CHECKING:
     from conftest import FakeExperiment

@@ -18,8 +18,8 @@ from tlm.calibrated import (
     stale_allowed,
     stored_names,
 )
+from tlm.comparisons import LevelPoint, load_levels, load_tiles
 from tlm.errors import InputError
-from tlm.level_errors import LevelPoint, load_levels, load_tiles
 from tlm.sealed import sealed
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def test_a_kernel_refuses_a_stale_comparison_unless_that_is_allowed(
     old = levels.model_copy(update={"sources": levels.sources | {"tlm/engines/lt/run.py": "0"}})
     file = tmp_path / "levels.json"
     file.write_text(sealed(old))
-    monkeypatch.setattr("tlm.level_errors.LEVELS_FILE", file)
+    monkeypatch.setattr("tlm.comparisons.LEVELS_FILE", file)
     forget()  # a new process
     arguments = ("kernel", "mesh-gemm", "--chip", "rtl-4x4", "--grid", "4x4")
     arguments += ("--shape", "64,64,64", "--dtype", "int8", "--level", "perf", "--compute", "at")

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tlm.comparisons import load_levels, load_tiles
 from tlm.level_errors import (
     Checked,
     LevelError,
     LevelStep,
     between,
     level_error,
-    load_levels,
-    load_tiles,
     rtl_steps,
 )
 

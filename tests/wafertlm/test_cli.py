@@ -13,8 +13,8 @@ import pytest
 
 from calibration.campaign import EXPERIMENTS
 from tlm.calibrated import load_result
+from tlm.comparisons import load_chips, load_levels, load_tiles
 from tlm.errors import InputError
-from tlm.level_errors import load_chips, load_levels, load_tiles
 from wafertlm import __version__, cli
 from wafertlm.output import CheckFailedError
 

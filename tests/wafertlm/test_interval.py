@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Wafertlm
-from tlm.level_errors import Between, between, chip_steps, load_chips
+from tlm.comparisons import load_chips
+from tlm.level_errors import Between, between, chip_steps
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
 from wafertlm.serving.interval import FIGURES

@@ -19,9 +19,9 @@ from calibration.routers.stored import calibration_file
 from calibration.tables import update_documents
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash
+from tlm.comparisons import ChipPoint, LevelPoint, TilePoint
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError
-from tlm.level_errors import ChipPoint, LevelPoint, TilePoint
 from tlm.memory.dram.streams import StreamComparison
 from tlm.spread import by_kernel, spread
 from wafertlm.api.finished import FinishedRun

@@ -94,8 +94,8 @@ def check_calibration() -> Check:
     try:
         from calibration.campaign import EXPERIMENTS
         from calibration.store import status
+        from tlm.comparisons import load_levels, load_tiles
         from tlm.errors import InputError
-        from tlm.level_errors import load_levels, load_tiles
         from tlm.memory.dram.streams import load_streams
     except ImportError as error:
         return _check("calibration", False, f"cannot be imported: {error}", "see above")

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ValidationError
 from calibration.routers.stored import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult
+from tlm.comparisons import LevelComparison, LevelPoint, TileComparison, TilePoint
 from tlm.errors import InputError
 from tlm.files import read_text
-from tlm.level_errors import LevelComparison, LevelPoint, TileComparison, TilePoint
 from tlm.sealed import unsealed
 from tlm.tables import json_value
 from wafertlm.report.beside import Span, Values, load_map, load_requests, load_spans

@@ -7,7 +7,7 @@ import pytest
 
 from calibration.levels import chips
 from calibration.levels.chips import CHIPS, chip_points
-from tlm.level_errors import ChipPoint, load_chips
+from tlm.comparisons import ChipPoint, load_chips
 from tlm.spread import Spread, by_kernel, spread
 from workloads.kernels.catalogue import KERNELS, Choices
 

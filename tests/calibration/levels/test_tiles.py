@@ -11,7 +11,7 @@ from calibration.levels.tiles import COMPARED, TileCase, cases, point
 from calibration.tables import tile_table
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
-from tlm.level_errors import TilePoint
+from tlm.comparisons import TilePoint
 from workloads.kernels.catalogue import ATTENTION, KERNELS, LATENT, Choices
 
 NARROW, WIDE, WITH_MEMORY = Tiles((2, 2)), Tiles((2, 2), "int16"), Tiles((2, 2), memory=True)

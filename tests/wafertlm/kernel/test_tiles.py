@@ -13,9 +13,9 @@ from cosim.tiles.machine import TileMachine
 from tlm.calibrated import stale_allowed
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
+from tlm.comparisons import load_tiles
 from tlm.engines.at import run_at
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.level_errors import load_tiles
 from tlm.program import Program
 from tlm.program.data import Gemm
 from tlm.program.operations import Work
