@@ -41,7 +41,10 @@ def line_loads(
 
 
 def leaving(down: Int64s) -> Int64s:
-    """Loads downwards by the place that they leave: link i leaves place i + 1."""
+    """Loads downwards by the place that they leave, shape (lines, places).
+
+    Link i leaves place i + 1.
+    """
     return np.roll(down, 1, axis=1)
 
 

@@ -223,7 +223,7 @@ class Packets:
         return self.kind >= PacketKind.SUM
 
     def columns(self) -> list[Int64s]:
-        """The arrays in the order of the fields."""
+        """The arrays in the order of the fields, each of shape (packets,)."""
         return [getattr(self, field.name) for field in fields(self)]
 
 

@@ -33,7 +33,7 @@ def credit_cycles(timing: NocTiming, hops: int) -> int:
 
 
 def credit_cycles_over(timing: NocTiming, hops: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`credit_cycles` over each of some numbers of hops."""
+    """`credit_cycles` over each of some numbers of hops, of their shape."""
     return np.array([credit_cycles(timing, count) for count in range(int(hops.max()) + 1)])[hops]
 
 
@@ -63,7 +63,7 @@ def _waits_before_last_packet(timing: NocTiming, flits: int) -> int:
 def multicast_cycles_over(
     timing: NocTiming, hops: NDArray[np.int64], flits: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """`arrival_cycles` of many multicasts at once, each a hop or more far."""
+    """`arrival_cycles` of multicasts that are each a hop or more far: arrays that broadcast."""
     waits = _packet_waits_over(timing, flits, timing.multicast_gap_cycles)
     way = timing.launch_cycles + timing.ejection_cycles + hops * timing.hop_cycles
     cycles: NDArray[np.int64] = way + (flits - 1) * timing.link_interval_cycles + waits + 1
@@ -71,7 +71,7 @@ def multicast_cycles_over(
 
 
 def hold_cycles_over(timing: NocTiming, flits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`hold_cycles` of many multicasts at once."""
+    """`hold_cycles` of many multicasts at once, of the shape of ``flits``."""
     packets = (flits - 1) // timing.fifo_depth
     waits = np.maximum(packets - 1, 0) * timing.multicast_gap_cycles
     left = flits - timing.fifo_depth + timing.hop_cycles + waits + 1
@@ -81,7 +81,7 @@ def hold_cycles_over(timing: NocTiming, flits: NDArray[np.int64]) -> NDArray[np.
 def reduction_cycles_over(
     timing: NocTiming, hops: NDArray[np.int64], flits: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """From the start of many reductions to the results' arrival."""
+    """Cycles from the start of many reductions to the results' arrival: arrays that broadcast."""
     per_hop = timing.hop_cycles + timing.reduce_cycles
     links = np.where(hops > 0, timing.link_interval_cycles, 1)
     interval = np.maximum(timing.reduce_interval_cycles, links)

@@ -90,7 +90,7 @@ def loop(base: int, counts: Sequence[int], strides: Sequence[int]) -> Numbers:
 
 
 def joined(streams: Sequence[Numbers], banks: int) -> tuple[NDArray[np.int32], Spans]:
-    """Banks of all words, one stream behind the other; where each begins and ends."""
+    """Banks of all words, (words,), one stream behind the other; where each begins and ends."""
     ends = np.cumsum([0, *map(len, streams)]).tolist()
     words = (np.concatenate(streams) % banks).astype(np.int32)
     return words, list(zip(ends, ends[1:], strict=False))

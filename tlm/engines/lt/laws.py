@@ -35,18 +35,22 @@ class Laws:
         self._kept.clear()
 
     def credits(self, hops: NDArray[np.int64]) -> int:
-        """Offset of delays: from a slot's freeing to the first flit that a sender has for it."""
+        """Offset of delays in cycles, one for each of some numbers of ``hops``, shape (pairs,).
+
+        From a slot's freeing to the first flit that a sender has for it.
+        """
         return self.pools.put_delays(credit_cycles_over(self.timing, hops) + self.launch_cycles)
 
     def delays(self, hops: NDArray[np.int64], arrival: Callable[[int], int]) -> Fields:
-        """A credit's delay and a transfer's latency over each number of hops."""
+        """A credit's delay and a transfer's latency over each number of ``hops``, (pairs,)."""
         latency = np.array([arrival(count) for count in range(int(hops.max()) + 1)])
         return {"credit": self.credits(hops), "latency": self.pools.put_delays(latency[hops])}
 
     def buffers(self, hops: NDArray[np.int64], flits: int) -> Fields:
         """What holds a source whose transfer waits at its end: the buffers on the way are full.
 
-        A place in a buffer is filled again ``return_cycles`` after it was left.
+        A place in a buffer is filled again ``return_cycles`` after it was left. ``hops`` has shape
+        (pairs,).
         """
         depth = self.timing.fifo_depth + self.timing.output_depth
         return {

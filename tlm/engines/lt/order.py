@@ -13,7 +13,7 @@ from tlm.engines.lt.state import Indices, Times
 
 
 def order_of(places: NDArray[np.int64]) -> list[int]:
-    """An order, given where each of some times comes from."""
+    """An order, given where each of some times comes from: ``places``, shape (times,)."""
     own = np.arange(len(places))
     distance = places - own
     even, odd = _commonest(distance[::2]), _commonest(distance[1::2])

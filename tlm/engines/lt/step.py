@@ -78,7 +78,7 @@ OPERATION, SKEW = _FIELDS.index("operation"), _FIELDS.index("skew")
 
 
 def record(fields: Mapping[str, int]) -> NDArray[np.int64]:
-    """The numbers of a step in the order of `STEP`; fields left out are 0."""
+    """The numbers of a step in the order of `STEP`, shape (fields,); fields left out are 0."""
     return np.array([fields.get(name, 0) for name in _FIELDS], dtype=np.int64)
 
 
@@ -96,12 +96,12 @@ class Pools:
 
     @property
     def indices(self) -> NDArray[np.int64]:
-        """Columns, rows, orders and tokens."""
+        """Columns, rows, orders and tokens, shape (numbers,)."""
         return self._indices.values
 
     @property
     def delays(self) -> NDArray[np.int32]:
-        """Delays in cycles."""
+        """Delays in cycles, shape (numbers,)."""
         return self._delays.values
 
     @property

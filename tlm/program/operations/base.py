@@ -68,7 +68,7 @@ class Ends:
 
     @property
     def index(self) -> tuple[NDArray[Any], ...]:
-        """Rows and columns of all of them, as they index an array over the grid."""
+        """Rows and columns of all of them, as they index an array of shape (rows, columns, ...)."""
         rows, cols = indices(self.rows), indices(self.cols)
         return (rows, cols) if self.paired else np.ix_(rows, cols)
 

@@ -162,7 +162,10 @@ class RowsPlan:
         ]
 
     def part_of(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of each tile in use which stretch of rows it has, and which part of their columns."""
+        """Of each tile in use which stretch of rows it has, and which part of their columns.
+
+        Both have the shape (rows, columns) of the tiles in use.
+        """
         number = np.arange(len(self.tiles)).reshape(len(self.tiles.rows), len(self.tiles.cols))
         return number // self.parts, number % self.parts
 
