@@ -54,6 +54,9 @@ class OffChipLaw:
         return paced
 
 
+#: Lengths below this are listed, where many are asked for.
+_MOST_LISTED = 1 << 18
+
 _Law = Callable[[NocTiming, Edge, Any], OffChipLaw]
 
 
@@ -86,6 +89,19 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
         way_cycles=2 * timing.hop_cycles,
         come_flits=flits,
     )
+
+
+def served_cycles(timing: NocTiming, edge: Edge, flits: Any) -> Any:
+    """`OffChipLaw.served_cycles` of loads of an array of lengths, from a table."""
+    most = int(flits.max())
+    if most >= _MOST_LISTED:
+        return load_law(timing, edge, flits).served_cycles
+    return _served(timing, edge, 1 << most.bit_length())[flits]
+
+
+@lru_cache(256)
+def _served(timing: NocTiming, edge: Edge, lengths: int) -> Any:
+    return load_law(timing, edge, np.arange(lengths)).served_cycles
 
 
 @_once

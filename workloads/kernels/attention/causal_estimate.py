@@ -7,10 +7,11 @@ block's way through all of them. That puts plans in order; cycles are told by th
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.transfer_times import multicast_cycles_over, reduction_cycles_over
-from tlm.offchip.times import load_law
+from tlm.offchip.times import served_cycles
 from workloads.kernels.attention.flat_plan import FlatPlan, brought_blocks, most_groups
 from workloads.kernels.attention.plan import Cut, flits
 
@@ -29,6 +30,13 @@ class Tried(NamedTuple):
     group: tuple[Any, Any]
     seen: Any
     paired: Any
+
+    def some(self, which: NDArray[np.int64]) -> "Tried":
+        """Those of some numbers."""
+        cut, (down, across) = self.cut, self.group
+        rows, keys, q_blocks, kv_blocks = (each[which] for each in cut[:4])
+        one = Cut(rows, keys, q_blocks, kv_blocks, across[which], cut.turns, cut.length)
+        return Tried(one, (down[which], across[which]), self.seen[which], self.paired[which])
 
 
 class _Work(NamedTuple):
@@ -52,7 +60,7 @@ def rough_cycles(problem: FlatPlan, tried: Tried) -> Any:
         place.vector.pass_cycles_over(cut.rows, each)
         for each in (cut.keys, np.array(1), np.array(v_depth))
     )
-    # What `Core.softmax_cycles` says, and twice a block what comes together.
+    # What `core.softmax_cycles` says, and twice a block what comes together.
     softmax = 6 * wide + 9 * column + deep + 2 * _meeting(problem, tried, column)
     vector = work.items * softmax - work.streams * (6 * column + deep)
     vector = vector + 2 * work.streams * work.masked * wide
@@ -106,7 +114,7 @@ def _channel(problem: FlatPlan, tried: Tried, work: _Work) -> tuple[Any, Any, An
     if edge is None:
         return 0, 0, 0
     q, k, v, o, mask, unseen = (
-        load_law(timing, edge, flits(problem, name, tried.cut.rows, tried.cut.keys)).served_cycles
+        served_cycles(timing, edge, flits(problem, name, tried.cut.rows, tried.cut.keys))
         for name in ("q", "k", "v", "o", "mask", "unseen")
     )
     share = work.groups / edge.channels

@@ -8,17 +8,18 @@ that look fastest (`workloads.kernels.attention.causal_estimate`) the closed for
 All of them are in one table, as serving looks for a plan of every length that it meets.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
 from tlm.errors import InputError
 from workloads.kernels.attention.causal_estimate import Tried, rough_cycles
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.flat_cuts import causal_cuts
 from workloads.kernels.attention.flat_plan import FlatPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
-from workloads.kernels.attention.shape import Block, seen_blocks
+from workloads.kernels.attention.shape import SAMPLES, Block, filled_keys
 from workloads.kernels.parts.found import Found
 
 #: Plans of which the closed form decides.
@@ -26,51 +27,39 @@ _TOLD = 4
 #: By what rows and columns of the largest group are divided.
 _SMALLER = 1, 2, 4
 
-_Cuts = Callable[[FlatPlan, tuple[int, int]], Cut]
 
-
-def fastest_causal(problem: FlatPlan, cuts: _Cuts, *, fixed: bool) -> Found[FlatPlan]:
+def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
     """The fastest plan of a problem, whose own cut does not matter.
 
     Args:
         problem: With the largest group and the most streams under way.
-        cuts: The blocks to try in a group: rows along the first axis, keys along the second.
         fixed: The group is the only one.
 
     Raises:
         InputError: if no block fits.
     """
-    tried, room = _tried(problem, cuts, fixed=fixed), problem.place.tile_bytes
+    tried, room = _tried(problem, fixed=fixed), problem.place.tile_bytes
     needed = needed_bytes(problem, tried.cut, tried.group)
-    fits = needed <= room
-    if not fits.any():
+    fits = np.flatnonzero(needed <= room)
+    if not len(fits):
         raise InputError(
             f"--shape: a single row takes {needed.min()} bytes of a tile's memory; allowed: {room}"
         )
-    rough = np.where(fits, rough_cycles(problem, tried), np.inf)
-    best = np.argsort(rough, kind="stable")[: min(_TOLD, int(fits.sum()))]
+    tried = tried.some(fits)
+    best = np.argsort(rough_cycles(problem, tried), kind="stable")[:_TOLD]
     plans = [_plan(problem, tried, at) for at in best.tolist()]
     found = [Found(plan, flat_attention_cycles(plan, plan.place.timing)) for plan in plans]
     return min(found, key=lambda each: each.cycles)
 
 
-def _tried(problem: FlatPlan, cuts: _Cuts, *, fixed: bool) -> Tried:
-    (rows, cols), smaller = problem.group, (1,) if fixed else _SMALLER
-    parts = []
-    for down in (rows // part for part in smaller if rows % part == 0):
-        for across in (cols // part for part in smaller if cols % part == 0):
-            cut = cuts(problem, (down, across))
-            span = down * cut.rows, across * cut.keys
-            seen = seen_blocks(problem.shape, *span, cut.q_blocks, cut.length)
-            figures = *seen, cut.rows, cut.keys, cut.q_blocks, cut.kv_blocks, down, across
-            part = np.empty((len(figures), len(cut.rows), len(cut.keys)))
-            for at, figure in enumerate(figures):
-                part[at] = figure
-            parts.append(part.reshape(len(figures), -1))
-    columns = np.concatenate(parts, axis=1)
-    high, keys, q_blocks, kv_blocks, down, across = columns[2:].astype(np.int64)
-    more = across, problem.cut.turns, problem.shape.kv_length
-    return Tried(Cut(high, keys, q_blocks, kv_blocks, *more), (down, across), *columns[:2])
+def _tried(problem: FlatPlan, *, fixed: bool) -> Tried:
+    shape, (down, across), smaller = problem.shape, problem.group, (1,) if fixed else _SMALLER
+    sizes = [[each // part for part in smaller if each % part == 0] for each in (down, across)]
+    lengths = shape.rows, shape.sharers, shape.q_length, shape.kv_length
+    groups, word = np.array([*product(*sizes)]), filled_keys(problem.place, 1)
+    high, keys, q_blocks, kv_blocks, *group, seen, paired = causal_cuts(groups, *lengths, word)
+    cut = Cut(high, keys, q_blocks, kv_blocks, group[1], problem.cut.turns, shape.kv_length)
+    return Tried(cut, (group[0], group[1]), seen / SAMPLES, paired)
 
 
 def _plan(problem: FlatPlan, tried: Tried, at: int) -> FlatPlan:

@@ -152,29 +152,12 @@ class Core:
     @property
     def scores_cycles(self) -> int:
         """Cycles of the product of Q and K."""
-        block = self.block
-        return self.place.matrix.gemm_cycles(block.rows, block.qk_depth, block.keys)
+        return products(self.place, self.block)[0]
 
     @property
     def output_cycles(self) -> int:
         """Cycles of the product with V."""
-        block, matrix = self.block, self.place.after_vector or self.place.matrix
-        return matrix.gemm_cycles(block.rows, block.keys, block.v_depth)
-
-    @property
-    def mask_cycles(self) -> int:
-        """Cycles of the passes that mask a block."""
-        block, passes = self.block, len(self.mask_names)
-        return passes * self.place.vector.pass_cycles(block.rows, block.keys)
-
-    def softmax_cycles(self, *, first: bool) -> int:
-        """Cycles of the passes over an item, reductions and the mask apart."""
-        block, vector = self.block, self.place.vector
-        column = vector.pass_cycles(block.rows, 1)
-        wide = 6 * vector.pass_cycles(block.rows, block.keys)
-        if first:
-            return wide + 3 * column
-        return wide + 9 * column + vector.pass_cycles(block.rows, block.v_depth)
+        return products(self.place, self.block)[1]
 
     def buffers(self) -> dict[str, Buffer]:
         """Buffers of the tiles: blocks on their way, streams, and what is left of each."""
@@ -393,6 +376,22 @@ class Core:
             task=task,
             label="output",
         )
+
+
+def products(place: Place, block: Block) -> tuple[int, int]:
+    """Cycles of the products of an item: of Q and K, and with V."""
+    scores = place.matrix.gemm_cycles(block.rows, block.qk_depth, block.keys)
+    after = place.after_vector or place.matrix
+    return scores, after.gemm_cycles(block.rows, block.keys, block.v_depth)
+
+
+def softmax_cycles(place: Place, block: Block, *, first: bool) -> int:
+    """Cycles of the passes over an item, reductions and the mask apart."""
+    column = place.vector.pass_cycles(block.rows, 1)
+    wide = 6 * place.vector.pass_cycles(block.rows, block.keys)
+    if first:
+        return wide + 3 * column
+    return wide + 9 * column + place.vector.pass_cycles(block.rows, block.v_depth)
 
 
 def in_place(place: Place) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,15 @@ def dealt(streams: int, places: int, count: int) -> NDArray[np.int64]:
     Higher numbers are longer streams. They are dealt out to and fro, so that who gets the longer
     one of one turn gets the shorter one of the next; the last turn rises.
     """
-    numbers = np.arange(streams * places).reshape(streams, places) - (streams * places - count)
-    back = numbers[-2::-2]
-    back[:] = back[:, ::-1].copy()
+    turns = np.arange(streams)[:, None]
+    numbers: NDArray[np.int64] = dealt_number(turns, np.arange(places), streams, places, count)
     return numbers
+
+
+def dealt_number(turn: Any, place: Any, turns: int, places: int, count: int) -> Any:
+    """The number that a place gets in a turn: see `dealt`; or the numbers, of arrays of them."""
+    back = (turns - 1 - turn) % 2
+    return turn * places + place + back * (places - 1 - 2 * place) - (turns * places - count)
 
 
 def alike(

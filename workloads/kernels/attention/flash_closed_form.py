@@ -16,7 +16,7 @@ from tlm.interconnect.transfer_times import (
 )
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import load_law, store_law
+from tlm.offchip.times import load_law, served_cycles, store_law
 from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts
 from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.channels import sharing
@@ -117,7 +117,7 @@ def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     if place.offchip is None:
         return least
     served = sum(
-        load_law(timing, place.offchip, flits(problem, name, cut.rows, cut.keys)).served_cycles
+        served_cycles(timing, place.offchip, flits(problem, name, cut.rows, cut.keys))
         for name in ("k", "v")
     )
     sharers = sharing(place.offchip, number.rows, number.cols).most

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
-from workloads.kernels.attention.core import Core, in_place
+from workloads.kernels.attention.core import Core, in_place, products
 from workloads.kernels.attention.dealing import alike, dealt
 from workloads.kernels.attention.items import masks_brought
-from workloads.kernels.attention.plan import AttentionPlan, Cut, held
+from workloads.kernels.attention.plan import AttentionPlan, Cut, TileWork, held
 from workloads.kernels.attention.shape import AttentionShape, Block, seen_blocks
 from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.collectives import (
@@ -159,6 +159,12 @@ class FlashPlan(AttentionPlan):
         return self.streams * self.kv_blocks
 
     @property
+    def work(self) -> TileWork:
+        """See `AttentionPlan`."""
+        core = self.core
+        return TileWork(core.streams, self.items, sum(map(len, core.masks)))
+
+    @property
     def core(self) -> Core:
         """The work of a tile; of the one with the most."""
         if self.shape.causal:
@@ -214,8 +220,7 @@ class FlashPlan(AttentionPlan):
     @property
     def balance(self) -> float:
         """Cycles of an item's products over the flits of its keys and values."""
-        products = self.core.scores_cycles + self.core.output_cycles
-        return products / (self.flits("k") + self.flits("v"))
+        return sum(products(self.place, self.block)) / (self.flits("k") + self.flits("v"))
 
     @property
     def pieces(self) -> Pieces:

@@ -2,29 +2,31 @@
 
 from collections import Counter
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
+from tlm.compiled import allocating, forget_stale
 from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles, multicast_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
-from workloads.kernels.attention.core import Core
+from workloads.kernels.attention.core import products
 from workloads.kernels.attention.flat_costs import Costs, Slices, Stored, Together
-from workloads.kernels.attention.flat_masks import mask_loads, masks_of
-from workloads.kernels.attention.flat_order import BLOCKS, MASK, WHOLE, Order
+from workloads.kernels.attention.flat_masks import MaskChannels, mask_loads
+from workloads.kernels.attention.flat_order import BLOCKS, Order
 from workloads.kernels.attention.flat_plan import FlatPlan
 from workloads.kernels.attention.flat_timeline import SCRATCH_SHAPE, timeline
+from workloads.kernels.attention.flat_work import Streams, count_masks, loads_of, longest, work_of
 from workloads.kernels.attention.groups import Groups
-from workloads.kernels.attention.items import blocks_brought
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import (
     all_reduce_cycles,
     broadcast_cycles,
     reduce_cycles,
 )
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Lines
 
 
 class _Ways(NamedTuple):
@@ -35,82 +37,174 @@ class _Ways(NamedTuple):
     others: int  # of these, those of other groups than the last one's
 
 
+class _Turns(NamedTuple):
+    """How a plan's streams take turns, whichever group's: see `Order`."""
+
+    depth: int
+    held: int
+    padded: bool
+    shared: bool
+
+
+class _Laws:
+    """What a network and the memory behind it say of slices; equal ones are one object.
+
+    Figures that plans of many problems have in common are kept by it.
+    """
+
+    def __init__(self, timing: NocTiming, edge: Edge | None, method: str, operands: str) -> None:
+        self.timing, self.edge = timing, edge
+        self.method, self.operands = method, operands
+
+
+_laws = lru_cache(64)(_Laws)
+
+
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
-    costs = _costs(plan, timing)
-    return max(_core_cycles(plan, core, timing, costs) for core in plan.longest)
+    laws = _laws(timing, plan.place.offchip, plan.method, plan.operands)
+    turns = _Turns(plan.depth, plan.held, plan.padded, plan.shared)
+    return int(_cycles(plan.all_streams, turns, _mask_channels(plan, laws), _costs(plan, laws)))
 
 
-def _core_cycles(plan: FlatPlan, core: Core, timing: NocTiming, costs: Costs) -> int:
-    scratch = np.zeros(SCRATCH_SHAPE, dtype=np.int64)
-    masked = core.masks or ((),) * core.streams
-    work = np.empty((core.streams, 3), dtype=np.int64)
-    work[:, BLOCKS] = core.blocks
-    number = np.array([len(each) for each in masked])
-    work[:, WHOLE] = work[:, BLOCKS] - number
-    work[:, MASK] = number.cumsum() - number
-    masks = np.array([*chain.from_iterable(masked)], dtype=np.int64)
-    brought = masks_of(core) if plan.shape.causal else []
-    order = Order(
-        core.streams, sum(core.blocks), _loads(core), plan.depth, core.states, plan.held,
-        plan.alike, plan.padded, brought[0] if brought else -1,
-        bool(core.parts), plan.shared,
+@allocating
+def _cycles(plan: Streams, turns: _Turns, edge: MaskChannels, costs: Costs) -> int:
+    """Cycles of the groups of which one ends last."""
+    work, number, masks, known = work_of(plan)
+    every = longest(work, number, plan)
+    if plan.causal:
+        costs = _of_mean(costs, _part_of_loads(plan, work, number, every[0]))
+    cycles, none = 0, np.zeros((1, 2), dtype=np.int64)
+    for group in every:
+        streams = number[group]
+        states, own = min(plan.states, streams), work[group, :streams]
+        first, loads = -1, none
+        if plan.causal:
+            counts = np.zeros(len(known), dtype=np.int64)
+            first = count_masks(own, streams, plan, states, masks, counts)
+            loads = mask_loads(plan, edge, work, number, masks, known, group)
+        order = Order(
+            streams, own[:, BLOCKS].sum(), loads_of(own, streams, plan.alike, states), turns.depth,
+            states, turns.held, plan.alike, turns.padded, first,
+            plan.causal != 0 and plan.down * plan.across > 1, turns.shared,
+        )  # fmt: skip
+        scratch = np.zeros(SCRATCH_SHAPE, dtype=np.int64)
+        cycles = max(cycles, timeline(scratch, own, masks, loads, order, costs))
+    return cycles
+
+
+@allocating
+def _part_of_loads(plan: Streams, work, number, most: int) -> float:  # type: ignore[no-untyped-def]
+    """Blocks of keys that a group brings, the mean of all, over those of the one with the most."""
+    loads = groups = 0
+    for group in range(plan.groups):
+        if number[group]:
+            groups += 1
+            states = min(plan.states, number[group])
+            loads += loads_of(work[group], number[group], plan.alike, states)
+    states = min(plan.states, number[most])
+    return loads / groups / loads_of(work[most], number[most], plan.alike, states)
+
+
+@allocating
+def _of_mean(costs: Costs, part: float) -> Costs:
+    """Where groups that have fewer blocks of keys ask for fewer."""
+    k, v = costs.k, costs.v
+    return Costs(
+        costs.scores, costs.output, costs.wide, costs.column, costs.deep, costs.ask, costs.sent,
+        costs.rows, costs.summed, costs.added, costs.q,
+        Slices(
+            k.port, k.there, k.asked, int(np.rint(part * k.served)), int(np.rint(part * k.ahead))
+        ),
+        Slices(
+            v.port, v.there, v.asked, int(np.rint(part * v.served)), int(np.rint(part * v.ahead))
+        ),
+        costs.mask, costs.unseen, costs.total, costs.o,
     )  # fmt: skip
-    return int(timeline(scratch, work, masks, mask_loads(plan, core, timing), order, costs))
 
 
-def _loads(core: Core) -> int:
-    return blocks_brought(core.blocks, core.alike, core.states)
+forget_stale(_cycles)
 
 
-def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
-    core, block, vector = plan.core, plan.block, plan.place.vector
-    maximum, output, memory = (
-        core.maximum[0],
-        plan.outputs(plan.groups, 0)[0],
-        plan.place.offchip is not None,
-    )
-    # The diagonal sends the result out as soon as it has come.
-    gathered, port = reduce_cycles(maximum, timing), hold_cycles(timing, maximum.flits)
-    if maximum.method in BY_MESSAGES:
-        port = _messages(maximum.method, maximum.lines.length) * maximum.flits
-    spread = all_reduce_cycles(maximum, timing) - gathered
-    rows = Together(gathered, port, spread, sends=maximum.method == "network")
+def _mask_channels(plan: FlatPlan, laws: _Laws) -> MaskChannels:
+    edge = laws.edge
+    if edge is None or not plan.shape.causal:
+        return MaskChannels(0, plan.place.cols, 1)
+    served = load_law(laws.timing, edge, plan.flits("mask")).served_cycles
+    return MaskChannels(0 if edge.at_tiles else edge.channels, edge.cols, served)
+
+
+def _costs(plan: FlatPlan, laws: _Laws) -> Costs:
+    block, vector, memory = plan.block, plan.place.vector, laws.edge is not None
+    flits, groups = plan.flits, plan.groups
+    scores, output = products(plan.place, block)
+    column = vector.pass_cycles(block.rows, 1)
+    deep = vector.pass_cycles(block.rows, block.v_depth)
     # Of messages the root of a row sends none. One item after the other that is all that counts,
     # if the row's other tiles have no slices to send on.
-    sends = output.method == "network" or plan.operands == "tree" or plan.depth > 1
+    sends = plan.method == "network" or plan.operands == "tree" or plan.depth > 1
     sends |= plan.group[1] > plan.group[0]
+    nothing = Slices(0, 0, 0, 0, 0)
+    if plan.shape.causal:
+        mask = _own(laws, groups, flits("mask"))
+    else:
+        mask = _slices(laws, groups, "mask", flits("mask"))
     return Costs(
-        scores=core.scores_cycles,
-        output=core.output_cycles,
+        scores=scores,
+        output=output,
         wide=vector.pass_cycles(block.rows, block.keys),
-        column=vector.pass_cycles(block.rows, 1),
-        deep=vector.pass_cycles(block.rows, block.v_depth),
-        ask=timing.launch_cycles + 1 if memory else 0,
-        sent=output.flits if sends else 0,
-        rows=rows,
-        summed=reduce_cycles(output, timing),
-        added=output.method != "network",
-        q=_slices(plan, "q", timing),
-        k=_slices(plan, "k", timing),
-        v=_slices(plan, "k" if plan.shared else "v", timing),
-        mask=_slices(plan, "mask", timing),
-        unseen=_own(plan, "unseen", timing) if core.parts else Slices(0, 0, 0, 0, 0),
-        total=_stored(plan, "total", timing),
-        o=_stored(plan, "o", timing),
+        column=column,
+        deep=deep,
+        ask=laws.timing.launch_cycles + 1 if memory else 0,
+        sent=flits("o") if sends else 0,
+        rows=_together(laws, plan.busiest, flits("total"), column),
+        summed=_summed(laws, groups, flits("o"), deep),
+        added=plan.method != "network",
+        q=_slices(laws, groups, "q", flits("q")),
+        k=_slices(laws, groups, "k", flits("k")),
+        v=_slices(laws, groups, "k", flits("k" if plan.shared else "v")),
+        mask=mask,
+        unseen=_own(laws, groups, flits("unseen")) if plan.mask_parts else nothing,
+        total=_stored(laws, groups, flits("total")),
+        o=_stored(laws, groups, flits("o")),
     )
 
 
-def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
-    if name == "mask" and plan.shape.causal:
-        return _own(plan, name, timing)
-    flits, edge, length = plan.flits(name), plan.place.offchip, plan.groups.lines(name)[0].length
-    if plan.operands in BY_MESSAGES:
+def _reduction(laws: _Laws, groups: Groups, flits: int, cycles: int) -> Reduction:
+    """Of what comes together along the rows of tiles: one for each place of a root."""
+    roots = tuple(sorted(set(groups.line_roots("q"))))
+    lines = Lines("row", range(len(roots)), groups.size[1])
+    return Reduction(lines, roots, laws.method, "", "", "", flits, cycles)
+
+
+@lru_cache(1 << 14)
+def _together(laws: _Laws, groups: Groups, flits: int, column: int) -> Together:
+    """Maxima or sums of rows of a block."""
+    # The diagonal sends the result out as soon as it has come.
+    reduction = _reduction(laws, groups, flits, column)
+    gathered, port = reduce_cycles(reduction, laws.timing), hold_cycles(laws.timing, flits)
+    if laws.method in BY_MESSAGES:
+        port = _messages(laws.method, groups.size[1]) * flits
+    spread = all_reduce_cycles(reduction, laws.timing) - gathered
+    return Together(gathered, port, spread, sends=laws.method == "network")
+
+
+@lru_cache(1 << 14)
+def _summed(laws: _Laws, groups: Groups, flits: int, deep: int) -> int:
+    """Outputs of a block."""
+    return reduce_cycles(_reduction(laws, groups, flits, deep), laws.timing)
+
+
+@lru_cache(1 << 14)
+def _slices(laws: _Laws, groups: Groups, name: str, flits: int) -> Slices:
+    """Of what tiles of the diagonal bring for all."""
+    timing, edge, length = laws.timing, laws.edge, groups.lines(name)[0].length
+    if laws.operands in BY_MESSAGES:
         own = edge is None  # without memory a root sends a copy to itself
-        roots = set(plan.groups.line_roots(name))
-        port = (own + _messages(plan.operands, length)) * flits
+        roots = set(groups.line_roots(name))
+        port = (own + _messages(laws.operands, length)) * flits
         there = max(
-            broadcast_cycles(timing, plan.operands, length, root, flits, own=own) for root in roots
+            broadcast_cycles(timing, laws.operands, length, root, flits, own=own) for root in roots
         )
     else:
         port, there = (
@@ -119,30 +213,18 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
         )
     if edge is None:
         return Slices(port, there, 0, 0, 0)
-    law, way = load_law(timing, edge, flits), _ways(edge, plan.groups, name)
+    law, way = load_law(timing, edge, flits), _ways(laws, groups, name)
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
-    # Groups that have fewer blocks of keys ask for fewer.
-    part = _part_of_loads(plan) if name != "q" else 1.0
-    return Slices(
-        port, there, asked, round(part * way.most * served), round(part * way.others * served)
-    )
+    return Slices(port, there, asked, way.most * served, way.others * served)
 
 
-def _part_of_loads(plan: FlatPlan) -> float:
-    """Blocks of keys that a group brings, the mean of all, over those of the one with the most."""
-    if len(plan.cores) == 1:
-        return 1.0
-    number = [len(groups.down) * len(groups.across) for groups, _ in plan.cores]
-    loads = np.average([_loads(core) for _, core in plan.cores], weights=number)
-    return float(loads) / _loads(plan.core)
-
-
-def _own(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
+@lru_cache(1 << 14)
+def _own(laws: _Laws, groups: Groups, flits: int) -> Slices:
     """Of what every tile brings for itself."""
-    flits, edge = plan.flits(name), plan.place.offchip
+    timing, edge = laws.timing, laws.edge
     if edge is None:
         return Slices(hold_cycles(timing, flits), arrival_cycles(timing, 0, flits), 0, 0, 0)
-    law, way = load_law(timing, edge, flits), _ways(edge, plan.groups, "")
+    law, way = load_law(timing, edge, flits), _ways(laws, groups, "")
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
     return Slices(0, 0, asked, way.most * served, way.others * served)
 
@@ -159,20 +241,23 @@ def _spread(timing: NocTiming, length: int, flits: int) -> int:
     return int(multicast_cycles_over(timing, np.array([length - 1]), np.array([flits]))[0])
 
 
-def _stored(plan: FlatPlan, name: str, timing: NocTiming) -> Stored:
-    edge = plan.place.offchip
+@lru_cache(1 << 14)
+def _stored(laws: _Laws, groups: Groups, flits: int) -> Stored:
+    """Of results, which tiles of the diagonal store."""
+    timing, edge = laws.timing, laws.edge
     if edge is None:
         return Stored(0, 0, 0, 0)
-    law, way = store_law(timing, edge, plan.flits(name)), _ways(edge, plan.groups, "q")
+    law, way = store_law(timing, edge, flits), _ways(laws, groups, "q")
     port = timing.launch_cycles + law.sent_flits
     written = law.alone_cycles(way.hops) - port - law.served_cycles
     return Stored(port, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
 
 
 @lru_cache(1 << 10)
-def _ways(edge: Edge, groups: Groups, name: str) -> _Ways:
+def _ways(laws: _Laws, groups: Groups, name: str) -> _Ways:
     """Of the tiles of each group that load slices of a kind; of no name of all."""
-    rows, cols = groups.size
+    edge, (rows, cols) = laws.edge, groups.size
+    assert edge is not None  # or there were no channels
     hops, found, own = 0, Counter[int](), 0
     for at, down in enumerate(groups.down):
         tiles = _loading(groups, name, at)

@@ -12,11 +12,11 @@ import numpy as np
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
-from workloads.kernels.attention.core import Core, in_place
-from workloads.kernels.attention.dealing import alike, dealt
+from workloads.kernels.attention.core import Core, in_place, products
+from workloads.kernels.attention.dealing import alike
+from workloads.kernels.attention.flat_work import Streams, Totals, deal, totals_of
 from workloads.kernels.attention.groups import Groups, PartlySeen
-from workloads.kernels.attention.items import blocks_brought, masks_brought
-from workloads.kernels.attention.plan import AttentionPlan, Cut, held
+from workloads.kernels.attention.plan import AttentionPlan, Cut, TileWork, held
 from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.kernels.parts.broadcast import BY_MESSAGES, Broadcast
 from workloads.kernels.parts.collectives import (
@@ -75,6 +75,11 @@ class FlatPlan(AttentionPlan):
         return 2 if self.schedule == "async" and self.streams * self.kv_blocks > 1 else 1
 
     @property
+    def mask_parts(self) -> bool:
+        """See `AttentionPlan`; not if tiles work alone."""
+        return self.shape.causal and self.group != (1, 1)
+
+    @property
     def padded(self) -> bool:
         """Whether a stream's last blocks have keys that are padding, and no causal mask."""
         filled = self.block.keys * self.kv_blocks * self.group[1]
@@ -100,10 +105,62 @@ class FlatPlan(AttentionPlan):
             brought_blocks(self.cut, self.streams, min(self.depth, self.heads, self.streams))
         )
 
+    @cached_property
+    def all_streams(self) -> Streams:
+        """Streams of all groups, for compiled code; without a causal mask those of one."""
+        shape, block, groups = self.shape, self.block, self.groups
+        (down, across), causal = self.group, shape.causal
+        number = len(groups.down) * len(groups.across) if causal else 1
+        return Streams(
+            heads=shape.heads if causal else self.streams,
+            sharers=shape.sharers,
+            rows=shape.rows,
+            keys=shape.kv_length,
+            unseen=shape.q_length - 1,
+            span=down * block.rows,
+            wide=across * block.keys,
+            q_blocks=self.q_blocks if causal else 1,
+            kv_blocks=self.kv_blocks,
+            padded=int(self.padded),
+            causal=int(causal),
+            groups=number,
+            streams=self.streams,
+            alike=self.alike,
+            states=min(self.depth, self.heads),
+            down=down,
+            across=across,
+            beside=len(groups.across),
+        )
+
+    @cached_property
+    def totals(self) -> Totals:
+        """What is to do in all; without a causal mask, by one group."""
+        found: Totals = totals_of(self.all_streams)
+        return found
+
     @property
     def items(self) -> int:
         """See `AttentionPlan`."""
-        return sum(self.core.blocks)
+        return self.totals.items
+
+    @property
+    def work(self) -> TileWork:
+        """See `AttentionPlan`."""
+        return TileWork(self.totals.streams, self.totals.items, self.totals.masked)
+
+    @property
+    def busiest(self) -> Groups:
+        """The rows of groups of which one has the most to do, and others have the same streams.
+
+        All if they are alike: then it makes no difference which.
+        """
+        every = self.groups
+        if not self.shape.causal or not every.differ:
+            return every
+        (top, left), beside = divmod(self.totals.busiest, len(every.across)), len(every.across)
+        whole = (self.totals.busiest + self.totals.alike) // beside
+        bottom = top + 1 if left else max(top + 1, whole)
+        return every._replace(down=every.down[top:bottom])
 
     @cached_property
     def groups(self) -> Groups:
@@ -130,7 +187,7 @@ class FlatPlan(AttentionPlan):
         """Cycles of a block's products over the flits that a tile of the diagonal sends for it."""
         flits = self.flits
         sent = flits("k") + flits("v") + (flits("q") + flits("o")) / self.kv_blocks
-        return (self.core.scores_cycles + self.core.output_cycles) / sent
+        return sum(products(self.place, self.block)) / sent
 
     @property
     def pieces(self) -> Pieces:
@@ -145,22 +202,11 @@ class FlatPlan(AttentionPlan):
 
     @cached_property
     def dealt(self) -> list[list[tuple[int, int]]]:
-        """Of each group the heads and the blocks of rows of its streams, in their order.
-
-        Groups take whole heads or equal parts of one if they can, whose streams share keys and
-        values. With a causal mask early and late rows of a head go together, to and fro.
-        """
-        (_, down, across, _), streams, blocks = self.groups, self.streams, self.q_blocks
-        groups, heads = len(down) * len(across), self.shape.heads
-        if not self.shape.causal or streams % blocks == 0:
-            every = [divmod(number, blocks) for number in range(heads * blocks)]
-            return [every[at * streams : (at + 1) * streams] for at in range(groups)]
-        if blocks % streams == 0:
-            parts = dealt(streams, blocks // streams, blocks).T.tolist()
-            found = [[(head, block) for block in part] for part in parts for head in range(heads)]
-            return found + [[]] * (groups - len(found))
-        numbers = dealt(streams, groups, heads * blocks).T.tolist()
-        return [[divmod(one, heads)[::-1] for one in own if one >= 0] for own in numbers]
+        """Of each group the heads and the blocks of rows of its streams, in their order."""
+        (_, down, across, _), shape = self.groups, self.shape
+        found = np.empty((len(down) * len(across), self.streams, 2), dtype=np.int64)
+        deal(found, shape.heads, self.q_blocks, shape.causal)
+        return [[(head, block) for head, block in own if head >= 0] for own in found.tolist()]
 
     @cached_property
     def cores(self) -> list[tuple[Groups, Core]]:
@@ -199,35 +245,16 @@ class FlatPlan(AttentionPlan):
 
     def _parts(self, groups: Groups) -> PartlySeen | None:
         """Of each causal mask the tiles that bring one; all do if they work alone."""
-        if not self.shape.causal or self.group == (1, 1):
-            return None
-        return PartlySeen(groups, self.partly)
+        return PartlySeen(groups, self.partly) if self.mask_parts else None
 
     @cached_property
     def core(self) -> Core:
         """The work of a tile; of one with the most, of these one that brings the most."""
-        return self.longest[0]
-
-    @cached_property
-    def longest(self) -> list[Core]:
-        """Work of tiles of which one ends last: with the most, and with the longest stream.
-
-        While a stream has no other one beside it, its products and its softmax wait for each other.
-        """
-
-        def work(core: Core) -> tuple[int, int]:
-            return sum(core.blocks), blocks_brought(core.blocks, core.alike, core.states)
-
-        def alone(core: Core) -> tuple[int, int]:
-            return 2 * max(core.blocks) - sum(core.blocks), sum(core.blocks)
-
-        # Cores of as many masked blocks in each stream take as long.
-        cores = {(core.blocks, *map(len, core.masks)): core for _, core in reversed(self.cores)}
-        every = [*reversed(cores.values())]
-        most = max(map(work, every))
-        found = [core for core in every if work(core) == most]
-        longest = max(every, key=alone)
-        return found if work(longest) == most else [*found, longest]
+        if not self.shape.causal:
+            return self.cores[0][1]
+        row, col = divmod(self.totals.busiest, len(self.groups.across))
+        down, across = self.groups.down[row], self.groups.across[col]
+        return next(one for at, one in self.cores if down in at.down and across in at.across)
 
     @property
     def tile_bytes(self) -> int:
@@ -237,34 +264,25 @@ class FlatPlan(AttentionPlan):
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
-        parts = [self._moved(*each) for each in self.cores]
-        read, written, taken = map(sum, zip(*parts, strict=True))
-        unit = self.place.timing.flit_bytes
-        return Moved(read * unit, written * unit, (read + taken) * unit)
-
-    def _moved(self, groups: Groups, core: Core) -> tuple[int, int, int]:
-        """Flits read, written, and taken in from other tiles by some groups."""
-        flits, (rows, cols), streams = self.flits, self.group, core.streams
-        number = len(groups.down) * len(groups.across)
-        turns = core.alike, core.states
-        kept = blocks_brought(core.blocks, *turns) * (flits("k") + flits("v"))
+        flits, (rows, cols), unit = self.flits, self.group, self.place.timing.flit_bytes
+        every, totals = rows * cols, self.totals
+        number = 1 if self.shape.causal else len(self.groups.down) * len(self.groups.across)
+        kept = totals.all_loads * (flits("k") + flits("v"))
         kept += flits("mask") if self.padded else 0
-        read = streams * rows * flits("q") + cols * kept
-        written = streams * rows * (flits("o") + flits("total"))
+        read = totals.all_streams * rows * flits("q") + cols * kept
+        written = totals.all_streams * rows * (flits("o") + flits("total"))
         # All tiles take in what is multicast, but for roots that send messages; rows what comes
         # together.
         own = self.operands in BY_MESSAGES and self.place.offchip is not None
-        taken = rows * (cols - own) * streams * flits("q") + cols * (rows - own) * kept
-        taken += rows * streams * reduce_messages(self.outputs(groups, 0)[0]) * flits("o")
-        for each in (core.maximum[0], core.total[0]):
-            taken += rows * sum(core.blocks) * all_reduce_messages(each) * each.flits
+        taken = rows * (cols - own) * totals.all_streams * flits("q") + cols * (rows - own) * kept
+        output = self.outputs(self.groups, 0)[0]
+        column = self._all_reductions(self.groups, "top", "maximum")[0]
+        taken += rows * totals.all_streams * reduce_messages(output) * flits("o")
+        taken += 2 * rows * totals.all_items * all_reduce_messages(column) * column.flits
         if self.shape.causal:
-            every = rows * cols
-            partly = [len(each) if core.parts else every for each in self.partly]
-            masks = masks_brought(core.blocks, core.masks, *turns)
-            read += sum(partly[each] for each in masks) * flits("mask")
-            read += bool(core.parts) * every * len(masks) * flits("unseen")
-        return number * read, number * written, number * taken
+            read += totals.parts * flits("mask")
+            read += self.mask_parts * every * totals.masks * flits("unseen")
+        return Moved(number * read * unit, number * written * unit, number * (read + taken) * unit)
 
     def broadcasts(self, groups: Groups, name: str, index: int) -> list[Broadcast]:
         """Of slices of ``q`` along rows, of others along columns, to the buffer of a number."""

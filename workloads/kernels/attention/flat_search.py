@@ -7,7 +7,7 @@ asynchronous one should have two, which hide each other's waiting. Then blocks a
 tile holds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from tlm.compute.base import Sizes, ceil_div
 from tlm.errors import InputError, choose
 from workloads.kernels.attention.causal_search import fastest_causal
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.flat_cuts import blocks_of_keys
 from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
 from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
@@ -101,7 +102,7 @@ def _found(
     check_group(group, place)
     problem = FlatPlan(place, shape, one, 1, 1, group, *how)
     if shape.causal:
-        return fastest_causal(problem, _cuts, fixed=fixed)
+        return fastest_causal(problem, fixed=fixed)
     cut = _cuts(problem, group)
     rows, keys, q_blocks, kv_blocks = cut[:4]
     busy = _busy(problem, rows, keys, q_blocks, kv_blocks)
@@ -118,7 +119,7 @@ def _found(
 def _cuts(problem: FlatPlan, group: tuple[int, int]) -> Cut:
     """Blocks to try in a group: rows along the first axis, keys along the second; falling."""
     shape, (down, across) = problem.shape, group
-    keys, kv_blocks = _blocks_of_keys(shape.kv_length, filled_keys(problem.place, 1), across)
+    keys, kv_blocks = blocks_of_keys(shape.kv_length, filled_keys(problem.place, 1), across)
     q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
     rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
     return Cut(rows, keys, q_blocks, kv_blocks, across, problem.cut.turns, shape.kv_length)
@@ -189,8 +190,16 @@ def _group(problem: FlatPlan) -> tuple[int, int]:
 def _slice(problem: FlatPlan) -> tuple[int, int]:
     """Rows and keys of the least slice that keeps the matrix engine busy: powers of two."""
     shape = problem.shape
-    rows = 1 << np.arange(shape.rows.bit_length())[:, None]
-    keys = 1 << np.arange(shape.kv_length.bit_length())
+    rows, keys = shape.rows.bit_length(), shape.kv_length.bit_length()
+    if shape.causal:  # others know from the keys whether some are padding
+        problem = replace(problem, shape=replace(shape, q_length=1, kv_length=1))
+    return _least_slice(problem, rows, keys)
+
+
+@lru_cache(1 << 10)
+def _least_slice(problem: FlatPlan, rows_bits: int, keys_bits: int) -> tuple[int, int]:
+    """The same, of lengths of so many bits."""
+    rows, keys = 1 << np.arange(rows_bits)[:, None], 1 << np.arange(keys_bits)
     area = np.where(_busy(problem, rows, keys, 2, 2), rows * keys, np.inf)
     # Of equal ones the nearest to a square.
     unequal = np.where(area == area.min(), np.abs(np.log2(rows / keys)), np.inf)
@@ -201,45 +210,3 @@ def _slice(problem: FlatPlan) -> tuple[int, int]:
 @lru_cache(64)
 def _divisors(count: int) -> tuple[int, ...]:
     return tuple(n for n in range(1, count + 1) if count % n == 0)
-
-
-@lru_cache(1 << 10)
-def _blocks_of_keys(length: int, word: int, across: int) -> NDArray[np.int64]:
-    """Keys of a block and how many there are, from the largest blocks to those of a key.
-
-    Args:
-        length: Keys of a head.
-        word: Keys that are filled up to a multiple of this.
-        across: Columns of a group.
-
-    Returns:
-        Shape (2, cuts).
-    """
-    keys, cut, found = ceil_div(length, across), 1, []
-    while True:
-        block = _keys_of_a_block(length, word, across, ceil_div(keys, cut))
-        found.append((block, ceil_div(length, block * across)))
-        if cut >= keys:
-            return np.array(found).T
-        cut = _next_cut(length, across, keys, cut)
-
-
-def _keys_of_a_block(length: int, word: int, cols: int, keys: int) -> int:
-    """Whole words of them, but for a few that need no padding: a mask would cost more."""
-    filled = ceil_div(keys, word) * word
-    few = filled % keys == 0 and length % (keys * cols) == 0
-    return keys if few else filled
-
-
-def _next_cut(length: int, cols: int, keys: int, cut: int) -> int:
-    """More blocks of keys of a column: without padding, if up to three times as many allow it.
-
-    Else at least twice as many. No block is padding alone.
-    """
-
-    def more(least: int, most: int) -> Iterator[int]:
-        numbers = range(least, most + 1)
-        return (n for n in numbers if ceil_div(keys, ceil_div(keys, n)) == n)
-
-    whole = (n for n in more(cut + 1, min(3 * cut, keys)) if length % (n * cols) == 0)
-    return next(whole, None) or next(more(min(2 * cut, keys), keys))

@@ -86,6 +86,11 @@ class Groups(NamedTuple):
         ]
 
     @property
+    def differ(self) -> bool:
+        """Whether roots of ``q`` are in other columns of some of them than of others."""
+        return min(self._apart, len(self.down)) > 1
+
+    @property
     def _apart(self) -> int:
         return max(1, self.size[1] // self.size[0])
 

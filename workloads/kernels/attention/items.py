@@ -134,10 +134,3 @@ def masks_brought(
         ]
         used += [mask for *_, mask in sorted(placed)]
     return used[:1] + [mask for before, mask in pairwise(used) if mask != before]
-
-
-def blocks_brought(blocks: Sequence[int], alike: int, states: int) -> int:
-    """Blocks of keys that `items` bring."""
-    if alike == 1:
-        return sum(blocks)
-    return sum(max(blocks[each] for each in pair) for pair in turns(len(blocks), alike, states))

@@ -9,7 +9,7 @@ import numpy as np
 from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Send
 from tlm.program.functional import TileBlocks
-from workloads.kernels.attention.core import Core
+from workloads.kernels.attention.core import Core, products, softmax_cycles
 from workloads.kernels.attention.shape import (
     AttentionShape,
     Block,
@@ -33,6 +33,20 @@ class Cut(NamedTuple):
     run: Any  # tiles that share a stream's keys
     turns: Any  # blocks that a tile has under way, if there are as many
     length: Any  # keys of a head
+
+
+class TileWork(NamedTuple):
+    """Of a tile.
+
+    Attributes:
+        streams: Blocks of rows of a head.
+        items: Blocks of keys, of all streams.
+        masked: Of these, masked ones.
+    """
+
+    streams: int
+    items: int
+    masked: int
 
 
 class AttentionPlan(ABC):
@@ -68,6 +82,11 @@ class AttentionPlan(ABC):
     @abstractmethod
     def team(self) -> tuple[int, int]:
         """Rows and columns of the tiles that work on a block of rows together."""
+
+    @property
+    def mask_parts(self) -> bool:
+        """Whether tiles share causal masks: each brings a part of one, if it has any."""
+        return False
 
     @property
     def span(self) -> Block:
@@ -147,18 +166,24 @@ class AttentionPlan(ABC):
         return each * self.items
 
     @property
+    @abstractmethod
+    def work(self) -> TileWork:
+        """Of a tile with the most."""
+
+    @property
     def tile_matrix_cycles(self) -> int:
         """Cycles of a tile's products."""
-        cycles = self.core.scores_cycles + self.core.output_cycles
-        return cycles * self.items
+        return sum(products(self.place, self.block)) * self.items
 
     @property
     def tile_vector_cycles(self) -> int:
         """Cycles of the passes that every tile makes, reductions and results apart."""
-        core = self.core
-        first, later = (core.softmax_cycles(first=first) for first in (True, False))
-        masked = sum(map(len, core.masks)) * core.mask_cycles
-        return core.streams * first + (self.items - core.streams) * later + masked
+        place, block, (streams, items, masked) = self.place, self.block, self.work
+        first, later = (softmax_cycles(place, block, first=first) for first in (True, False))
+        # Of tiles that share a block each has a part of the mask, and a column beside it.
+        passes = 2 if self.mask_parts else 1
+        mask = passes * place.vector.pass_cycles(block.rows, block.keys)
+        return streams * first + (items - streams) * later + masked * mask
 
     def flits(self, name: str) -> int:
         """Flits of a block of ``q``, ``k``, ``v``, of a mask, the output ``o``, its ``total``.

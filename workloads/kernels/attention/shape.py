@@ -12,7 +12,7 @@ from tlm.program.arithmetic import Integers
 from workloads.machine.place import Place
 
 #: Blocks of rows, evenly over all of a head, that stand for the others in an estimate.
-_SAMPLES = 16
+SAMPLES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +136,31 @@ def extent(shape: AttentionShape, first: int, rows: int, keys: int) -> tuple[int
         rows: How many they are.
         keys: Keys of a block.
     """
-    blocks = ceil_div(shape.seen(min(first + rows, shape.rows) - 1), keys)
+    of_head = shape.rows, shape.sharers, shape.kv_length, shape.q_length - 1
+    blocks, whole = blocks_seen(first, rows, keys, *of_head)
     token, phase = divmod(first, shape.sharers)
     seen = shape.kv_length - shape.q_length + 1 + token
-    whole = min(shape.seen(first) // keys, blocks)
     return blocks, [Pattern(seen - at * keys, phase) for at in range(whole, blocks)]
+
+
+def blocks_seen(
+    first: int, rows: int, keys: int, of_head: int, sharers: int, kv_length: int, unseen: int
+) -> tuple[int, int]:
+    """Blocks of so many keys that some rows see with a causal mask, and those that all of them see.
+
+    Args:
+        first: The first of the rows.
+        rows: How many they are.
+        keys: Keys of a block.
+        of_head: Rows of a head; behind the last one as many keys are seen as by that.
+        sharers: Rows of a token.
+        kv_length: Keys of a head.
+        unseen: Of these, those of tokens after the first row's.
+    """
+    last = min(first + rows, of_head) - 1
+    blocks = -(-min(kv_length, kv_length - unseen + last // sharers) // keys)
+    whole = min(kv_length, kv_length - unseen + first // sharers) // keys
+    return blocks, min(whole, blocks)
 
 
 class Seen(NamedTuple):
@@ -165,7 +185,7 @@ def seen_blocks(shape: AttentionShape, rows: Any, keys: Any, q_blocks: Any, leng
         q_blocks: Blocks of rows, shape (cuts, 1).
         length: Keys of a head, like ``keys``.
     """
-    at = np.floor(np.linspace(0, 1, _SAMPLES) * (q_blocks - 1))
+    at = np.floor(np.linspace(0, 1, SAMPLES) * (q_blocks - 1))
     last = np.minimum((at + 1) * rows, shape.rows) - 1
     seen = length - shape.q_length + 1 + (last // shape.sharers)[:, :, None]
     blocks = np.ceil(seen / keys)
