@@ -9,7 +9,7 @@ from tlm.compute.base import Compute
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
-from tlm.interconnect.zero_load import NocTiming
+from tlm.interconnect.zero_load import NocTiming, Profiled
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.devices import DEVICES
@@ -34,7 +34,7 @@ def noc_timing(chip: Chip) -> NocTiming:
     """
     if isinstance(chip.noc, CalibratedNoc):
         return rtl_timing()
-    return NocTiming(
+    return Profiled(
         hop_cycles=chip.noc.hop_cycles,
         ejection_cycles=chip.noc.ejection_cycles,
         fifo_depth=_UNBOUNDED_FLITS,
@@ -45,6 +45,7 @@ def noc_timing(chip: Chip) -> NocTiming:
         request_cycles=chip.noc.request_cycles,
         acknowledge_cycles=chip.noc.acknowledge_cycles,
         data_cycles=chip.noc.data_cycles,
+        buffer_flits=chip.noc.buffer_flits,
     )
 
 

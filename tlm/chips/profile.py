@@ -105,10 +105,10 @@ class ForeignNoc(Table):
     combines nothing. ``channel`` "output" or "receiver": a message goes by request, acknowledge and
     data, and locks its way (`tlm.interconnect.zero_load.NocTiming`), with the cycles of the three
     at its ends; then there are no multicasts and reductions, and levels are `at` and `perf`, which
-    knows no waits for locks. Level `at` alone knows ``buffer_flits``, what a router holds at an
-    input; ``packet_flits``, the longest packet of a multicast or a reduction; ``cut_through``,
-    whether these wait for room for all of a packet; and ``arbiter``, who gets an output. What a
-    profile does not say of them is assumed.
+    knows no waits for locks. Levels `at` and `lt` know ``buffer_flits``, what a router holds at an
+    input. Level `at` alone knows ``packet_flits``, the longest packet of a multicast or a
+    reduction; ``cut_through``, whether these wait for room for all of a packet; and ``arbiter``,
+    who gets an output. What a profile does not say of them is assumed.
     """
 
     kind: Literal["foreign"]

@@ -155,6 +155,11 @@ class NocTiming:
         return 0
 
     @property
+    def input_places(self) -> int:
+        """Flits that a router's input buffer holds."""
+        return self.fifo_depth
+
+    @property
     def tile_places(self) -> int:
         """Flits that the output to the tile buffers."""
         return self.output_depth if self.tile_depth is None else self.tile_depth
@@ -279,3 +284,18 @@ class Launching(NocTiming):
         """The same network with such tiles."""
         own = {field.name: getattr(timing, field.name) for field in fields(NocTiming)}
         return cls(**own, launch_cycles=launch_cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled(NocTiming):
+    """A network that a chip's profile describes: no message is cut, however long.
+
+    ``fifo_depth`` bounds packets, so it is as good as none; what a buffer holds is another figure.
+    """
+
+    buffer_flits: int = 1
+
+    @property
+    def input_places(self) -> int:
+        """See `NocTiming`."""
+        return self.buffer_flits

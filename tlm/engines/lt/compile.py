@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.engines.lt.collectives import COLLECTIVES
-from tlm.engines.lt.contention.sends import shared_hops
 from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.send import column_fields, row_fields
 from tlm.engines.lt.step import Pools, StepKind, record
@@ -34,7 +33,6 @@ class Built:
         straight: Whether nothing moves along the rows.
         by_column: Whether a step spans all rows of a column.
         reach: Rows between a source and its target, at most.
-        shared_hops: `contention.sends.shared_hops` of a send.
     """
 
     steps: tuple[NDArray[np.int64], ...]
@@ -42,7 +40,6 @@ class Built:
     straight: bool = False
     by_column: bool = False
     reach: int = 0
-    shared_hops: int = 0
 
 
 class Builder:
@@ -108,8 +105,7 @@ class Builder:
             kinds = (StepKind.BEGIN_SEND, StepKind.END_SEND)
         steps = tuple(record({**step, "kind": kind}) for kind in kinds)
         longest = self._laws.longest_cycles(farthest + reach, flits)
-        shared = shared_hops(tiles, to_rows, to_cols)
-        return Built(steps, longest, straight=straight, reach=reach, shared_hops=shared)
+        return Built(steps, longest, straight=straight, reach=reach)
 
     def _transfer(self, flits: int, named: Named) -> Fields:
         """Fields that all transfers have."""

@@ -52,7 +52,7 @@ class Laws:
         A place in a buffer is filled again ``return_cycles`` after it was left. ``hops`` has shape
         (pairs,).
         """
-        depth = self.timing.fifo_depth + self.timing.output_depth
+        depth = self.timing.input_places + self.timing.output_depth
         return {
             "buffers": self.pools.put_delays(hops + 1),
             "most": (flits - 1) // depth,

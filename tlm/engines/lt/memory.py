@@ -2,6 +2,12 @@
 
 from tlm.engines.lt.contention.multicast_packets import NODE_COLUMNS, TREE_COLUMNS, WHEEL_SIZE
 from tlm.engines.lt.contention.multicasts import most_under_way
+from tlm.engines.lt.contention.send_packets import (
+    BUFFER_COLUMNS,
+    PORTS,
+    TRANSFER_COLUMNS,
+    WAY_COLUMNS,
+)
 from tlm.engines.lt.cycle_tables import TABLES
 from tlm.engines.lt.state import TileSlot
 from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
@@ -12,8 +18,6 @@ _TIME_BYTES = 4
 _SPENT_CYCLES_BYTES = 2 * 8
 _NUMBER_BYTES = 8
 _LINKS_BYTES = _TIME_BYTES * NODE_COLUMNS + _NUMBER_BYTES
-_SHARED_LINKS_BYTES = 2 * 2 * 2 * _NUMBER_BYTES  # two axes, two directions, since and until when
-_SHARED_SEND_BYTES = 16 * _NUMBER_BYTES
 _TREE_BYTES = _NUMBER_BYTES * TREE_COLUMNS
 
 
@@ -38,14 +42,24 @@ def check_links_memory(program: Program, limit_bytes: int | None) -> None:
     _hold_more(program, "multicasts meet", needed, limit_bytes)
 
 
-def check_shared_memory(program: Program, limit_bytes: int | None) -> None:
-    """Hold that there is memory for links that transfers of a send share, too.
+def check_shared_memory(
+    program: Program, transfers: int, most_packets: int, limit_bytes: int | None
+) -> None:
+    """Hold that there is memory for links that transfers share, too.
+
+    Args:
+        program: What runs.
+        transfers: So many are under way together.
+        most_packets: In a buffer.
+        limit_bytes: What the run may take; None: what the machine has to spare.
 
     Raises:
         InputError: with both figures, if there is not.
     """
-    needed = program.rows * program.cols * (_SHARED_LINKS_BYTES + _SHARED_SEND_BYTES)
-    _hold_more(program, "sends share links", needed, limit_bytes)
+    # Of each packet in a buffer there may be an event, too.
+    port = WAY_COLUMNS + BUFFER_COLUMNS + 2 * most_packets
+    numbers = program.rows * program.cols * PORTS * port + 2 * transfers * TRANSFER_COLUMNS
+    _hold_more(program, "sends share links", numbers * _NUMBER_BYTES, limit_bytes)
 
 
 def _hold_more(program: Program, why: str, needed: int, limit_bytes: int | None) -> None:

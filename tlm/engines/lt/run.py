@@ -2,7 +2,7 @@
 
 An operation is one max-plus update of arrays over the grid (`tlm.engines.lt.sweep`). The network is
 its zero-load law plus the serialisation at interfaces and ejection ports. Multicasts that are under
-way together contend for links and buffers, too, and so do the transfers of a send that share links
+way together contend for links and buffers, too, and so do the transfers of sends that share links
 (`tlm.engines.lt.contention`).
 """
 
@@ -36,6 +36,7 @@ from tlm.trace.recorder import Recorder
 _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
 _POOLED_ENTRIES = 2**22
+_MOST_SENDS = 2**12
 _MOST_PACKETS = 2**28
 """That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
 
@@ -135,6 +136,7 @@ class _LooseRun:
         followed &= packets <= _MOST_PACKETS
         self._held = Held(most_under_way(rows, cols) if followed else 0)
         self._links: MulticastLinks | None = None
+        self._sends: list[Taken] = []
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
         self._offchip = None
         if offchip is not None:
@@ -144,10 +146,12 @@ class _LooseRun:
     @property
     def held(self) -> int:
         """Operations taken up that wait to be done with others."""
-        return len(self._held)
+        return len(self._held) + len(self._sends)
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
+        if not isinstance(operation, Send):
+            self._do_sends()
         if isinstance(operation, OffChip):
             if self._offchip is not None:
                 self._access(number, operation, self._offchip)
@@ -181,21 +185,40 @@ class _LooseRun:
         self._keep_in_range(taken.number, 0)
 
     def _do(self, taken: Taken) -> None:
+        """Take up an operation that meets no other multicast; sends wait for those behind them."""
+        if not isinstance(taken.operation, Send):
+            self._do_alone(taken)
+            return
+        self._sends.append(taken)
+        if len(self._sends) == _MOST_SENDS:
+            self._do_sends()
+
+    def _do_alone(self, taken: Taken) -> None:
         """Take up an operation that meets no other in the network."""
         number, operation = taken.number, taken.operation
         self._make_room()
         built = self._build(operation.turned() if self._turned else operation, taken.places)
         self._keep_in_range(number, built.longest_cycles + self._launch_cycles)
-        if self._shared.follows(built.shared_hops):
+        if not self._batch.takes(built):
             self._flush()
-            self._refuse(self._shared.send(taken))
-            self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
-            self._keep_in_range(number, 0)
-        else:
-            if not self._batch.takes(built):
-                self._flush()
-            self._batch.add(number, operation, built)
+        self._batch.add(number, operation, built)
         self._tell(number, operation)
+
+    def _do_sends(self) -> None:
+        """Take up the sends that stand together: over the links that they share, if they do."""
+        sends, self._sends = self._sends, []
+        if not sends:
+            return
+        if not self._shared.follows([each.operation for each in sends]):
+            for taken in sends:
+                self._do_alone(taken)
+            return
+        self._flush()
+        for taken in sends:
+            self._refuse(self._shared.start(taken, self.note))
+        self._refuse(self._shared.finish(self.note))
+        self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
+        self._keep_in_range(sends[-1].number, 0)
 
     def _access(self, number: int, operation: OffChip, offchip: OffChipTimes) -> None:
         """Move blocks from and to off-chip memory, after all operations before."""
@@ -279,6 +302,7 @@ class _LooseRun:
         """Do all operations taken up."""
         while len(self._held):
             self._do_first()
+        self._do_sends()
         self._flush()
 
     def _flush(self) -> None:

@@ -1,13 +1,18 @@
-"""Compiled transfers along a line of tiles that share its links, for the loosely-timed engine.
+"""Compiled unicasts that share links, for the loosely-timed engine: each on its way over the grid.
 
 A transfer is one packet, which takes link after link and keeps each until its tail has crossed. If
 its head waits, its flits fill the buffers behind it, and its tail holds what links it has not left.
 So a link is free when as many flits have gone on ahead as do not fit into the buffers between. Of
-two that ask for a link, one from the tile and one from the link before, they take turns.
+those that ask for a link or a port, the next one in turn gets it. Who is behind another packet in
+a buffer waits until that one's tail has left. A tile's transfers go one after the other.
 
 Nothing here is flit by flit: events are that a head has come, and that a tail has left.
 
-Of earlier sends a link knows since when it is busy, and until when: who is through before passes.
+Of earlier sends a link or a port knows since when it is busy, and until when: who is through before
+passes.
+
+A buffer's number is five times its router's, plus the port by which packets come in; that of a
+link, or of the port to the tile, likewise with the one by which they leave (`MeshPort`).
 """
 
 from enum import IntEnum
@@ -20,277 +25,415 @@ from numpy.typing import NDArray
 
 from tlm.compiled import compiled, merged, prepare
 from tlm.heap import pop, push
+from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
 Table = Annotated[NDArray[np.int64], types.int64[:, ::1]]
-LinkTimes = Annotated[NDArray[np.int64], types.int64[:, :, :, ::1]]
 
+PORTS = len(MeshPort)
 _NOBODY = -1
 
 
-class LinePlace(IntEnum):
-    """Rows of a line's places."""
+class Crossing(IntEnum):
+    """Columns of a transfer."""
 
-    OWNER = 0  # whose the link from here is
-    LEAVES = 1  # when its tail has left
-    OWN = 2  # who waits for it, from the tile
-    FRONT = 3  # the same from the buffer
-    WON = 4  # whether who came from the buffer won last
-    FIRST = 5  # where the buffer's first packet stands in its queue
-    HELD = 6  # packets in it
-    STILL = 7  # how many of them have not begun to leave
-    QUEUE = 8  # the first row of it
-
-
-class Busy(IntEnum):
-    """Rows of a direction's links."""
-
-    SINCE = 0
-    UNTIL = 1
+    ROW = 0  # of its source
+    COL = 1
+    TO_ROW = 2
+    TO_COL = 3
+    FLITS = 4
+    READY = 5  # when its units are there
+    NEXT = 6  # the next one of its source, or none
+    FREE = 7  # when it has left its source: with the first of a source when that is free before
+    COME = 8  # when it has come
+    BUFFER = 9  # where its head is, or goes to
+    HOPS = 10  # links that its head has crossed, or is crossing
+    THERE = 11  # whether its head is there
 
 
-class Happens(IntEnum):
+TRANSFER_COLUMNS = len(Crossing)
+
+
+class OutputLink(IntEnum):
+    """Columns of a link, or of a port to a tile."""
+
+    OWNER = 0  # whose it is
+    FROM = 1  # the buffer that its flits leave
+    LEAVES = 2  # when its tail has left
+    WON = 3  # by which port the last one came
+    SINCE = 4  # since when it is busy,
+    UNTIL = 5  # and until when, as far as tails have left
+    ASKED = 6  # when it was last looked at
+    AWAITED = 7  # until when those wait that ask while earlier sends have it
+
+
+WAY_COLUMNS = len(OutputLink)
+
+
+class InputBuffer(IntEnum):
+    """Columns of a buffer."""
+
+    FIRST = 0  # where its first packet stands in its queue
+    HELD = 1  # packets in it
+    STILL = 2  # flits of those that have not begun to leave
+    BEGINS = 3  # where the first of these stands in the queue
+    FRONT = 4  # who asks from it, or has begun to leave
+    WANTS = 5  # the link, or port, that is asked for
+    LOAD = 6  # flits of all packets in it
+    DEFERS = 7  # a link whose packet cannot leave it until there is room here
+    QUEUE = 8  # the first place of the queue
+
+
+BUFFER_COLUMNS = len(InputBuffer)
+
+
+class _Happens(IntEnum):
     """Kinds of events; at one time they come in this order."""
 
     HEAD = 0  # a head is there, or a source begins
     TAIL = 1  # a tail has left a link
-    EJECTED = 2  # a packet has left a buffer for the tile
-    BEGUN = 3  # one has begun to leave
-    AGAIN = 4  # a link is free that earlier sends had
+    BEGUN = 2  # a packet has begun to leave a buffer
+    AGAIN = 3  # a link is free that earlier sends had
+    CHOICE = 4  # who asks for a link may get it
 
 
 _KINDS = 2**3
-_NUMBERS = 2**28  # more than places and sources of a line; times are below 2**31
+_NUMBERS = 2**28  # more than buffers and transfers; times are below 2**31
 
 
-class Length(NamedTuple):
-    """What transfers of some length need to know of the router, in cycles and flits."""
+class UnicastRouter(NamedTuple):
+    """What packets need to know of the routers, in cycles and flits."""
 
     hop: int
     ejection: int
-    fit: int  # whole packets that a buffer holds; behind them one comes in while one leaves
-    most: int  # packets in a buffer's queue
-    room: int  # cycles that a buffer lets those behind it go earlier
-    flits: int
-    reach: int  # links behind its head that a packet is spread over
+    depth: int  # flits of buffers at a hop
     returns: int  # from a flit's leaving a buffer to the next one's coming in
+    columns_first: int  # whether packets go along the column first
+    cols: int  # of the grid
 
 
-class Transfers(NamedTuple):
-    """Transfers of some lines, of the same sources and targets on each."""
+class UnicastNetwork(NamedTuple):
+    """The routers, and the transfers on their way."""
 
-    lines: Numbers  # rows or columns
-    places: Numbers  # of the sources
-    targets: Numbers
-    starts: Table  # shape (lines, sources)
-    come: Table  # the same; becomes when transfers that move have come
-    free: Table  # the same; is raised where sources are held
-    # Shape (lines of the grid, 2, 2, places): of both directions since when, and until when links
-    # are busy.
-    links: LinkTimes
-
-
-class Room(NamedTuple):
-    """Room to work in on a line."""
-
-    line: Table  # shape (rows of `LinePlace`, places)
-    heads: Numbers  # of each source twice the place its head goes to, and 1 more if it is there
+    router: UnicastRouter
+    transfers: Table  # shape (transfers, `TRANSFER_COLUMNS`)
+    ways: Table  # shape (links and ports, `WAY_COLUMNS`)
+    buffers: Table  # shape (buffers, `InputBuffer.QUEUE` and places of a queue)
     events: Numbers  # a heap
 
 
-class OneWay(NamedTuple):
-    """A line's transfers that go one way."""
-
-    length: Length
-    step: int  # from place to place
-    places: Numbers
-    targets: Numbers
-    come: Numbers
-    free: Numbers
-    busy: Table
-    line: Table
-    heads: Numbers
-    events: Numbers
-
-
-def length_of(timing: NocTiming, flits: int, sources: int) -> Length:
-    """What transfers of some length, one of each source on a line, need to know of a router."""
-    depth = timing.fifo_depth + timing.output_depth
-    fit = max(1, min(depth // flits, sources))
-    return Length(
+def router_of(timing: NocTiming, cols: int) -> UnicastRouter:
+    """What packets need to know of a router."""
+    return UnicastRouter(
         hop=timing.hop_cycles,
         ejection=timing.ejection_cycles,
-        fit=fit,
-        most=fit + 2,
-        room=depth - timing.return_cycles,
-        flits=flits,
-        reach=(flits - 1) // depth,
+        depth=timing.input_places + timing.output_depth,
         returns=timing.return_cycles,
+        columns_first=int(timing.y_first),
+        cols=cols,
     )
 
 
-def room_of(length: Length, places: int, sources: int) -> Room:
-    """Room in which `cross` works on lines of so many places and sources.
+def fresh_ways(routers: int) -> Table:
+    """Links and ports that nothing has crossed."""
+    ways = np.zeros((routers * PORTS, WAY_COLUMNS), dtype=np.int64)
+    ways[:, [OutputLink.OWNER, OutputLink.ASKED]] = _NOBODY
+    ways[:, OutputLink.WON] = PORTS - 1
+    return ways
 
-    Of each place at most one event of each of four kinds is to come, and a `Happens.BEGUN` for each
-    whole packet that its buffer holds.
+
+def packets_in_buffer(router: UnicastRouter, transfers: int, flits: int) -> int:
+    """Most packets in a buffer, of so many transfers that have so many flits or more.
+
+    Beside those that are in it as a whole some may leave it, come in, or have left it while a
+    credit returns.
     """
-    most_events = (4 + length.fit) * places
-    return Room(
-        line=np.empty((LinePlace.QUEUE + length.most, places), dtype=np.int64),
-        heads=np.empty(sources, dtype=np.int64),
-        events=np.empty(1 + most_events, dtype=np.int64),
+    return min(router.depth // flits + 1, transfers) + 3 + router.returns
+
+
+def network_of(router: UnicastRouter, transfers: Table, ways: Table) -> UnicastNetwork:
+    """A network with some transfers to carry, whose ``NEXT`` is filled in here."""
+    node = transfers[:, Crossing.ROW] * router.cols + transfers[:, Crossing.COL]
+    order = np.argsort(node, kind="stable")
+    transfers[:, Crossing.NEXT] = _NOBODY
+    same = node[order[1:]] == node[order[:-1]]
+    transfers[order[:-1][same], Crossing.NEXT] = order[1:][same]
+    places = packets_in_buffer(router, len(transfers), int(transfers[:, Crossing.FLITS].min()))
+    buffers = np.zeros((len(ways), InputBuffer.QUEUE + places), dtype=np.int64)
+    buffers[:, [InputBuffer.FRONT, InputBuffer.WANTS, InputBuffer.DEFERS]] = _NOBODY
+    most_events = len(transfers) + len(ways) * (4 + places)
+    return UnicastNetwork(
+        router, transfers, ways, buffers, np.empty(1 + most_events, dtype=np.int64)
     )
 
 
 @compiled
-def cross(length: Length, transfers: Transfers, room: Room) -> None:
-    """Bring transfers over the links of their lines."""
-    for k in range(len(transfers.lines)):
-        for side in range(2):
-            way = OneWay(
-                length,
-                1 - 2 * side,
-                transfers.places,
-                transfers.targets,
-                transfers.come[k],
-                transfers.free[k],
-                transfers.links[transfers.lines[k], side],
-                room.line,
-                room.heads,
-                room.events,
-            )
-            _one_way(way, transfers.starts[k])
-
-
-@merged
-def _one_way(way: OneWay, starts: Numbers) -> None:
-    """Bring those transfers of a line over its links that go one way."""
-    way.line[:] = _NOBODY
-    way.line[LinePlace.FIRST], way.line[LinePlace.HELD], way.line[LinePlace.STILL] = 0, 0, 0
-    way.heads[:] = _NOBODY
-    way.events[0] = 0
-    for s in range(len(way.places)):
-        if (way.targets[s] - way.places[s]) * way.step > 0:
-            _enter(way, starts[s], Happens.HEAD, s)
-    for place in range(way.busy.shape[1]):
-        if way.busy[Busy.UNTIL, place] > 0:  # as earlier sends have left it
-            _enter(way, way.busy[Busy.UNTIL, place], Happens.AGAIN, place)
-    while way.events[0] > 0:
-        key = pop(way.events)
+def carry(network: UnicastNetwork) -> None:
+    """Bring all transfers to their ends."""
+    transfers, events = network.transfers, network.events
+    events[0] = 0
+    for k in range(len(transfers)):
+        transfers[k, Crossing.THERE] = 1
+    for k in range(len(transfers)):
+        following = transfers[k, Crossing.NEXT]
+        if following >= 0:
+            transfers[following, Crossing.THERE] = 0
+    for k in range(len(transfers)):
+        if transfers[k, Crossing.THERE]:
+            _begin(network, k, transfers[k, Crossing.FREE], 0)
+    while events[0] > 0:
+        key = pop(events)
         number, rest = key % _NUMBERS, key // _NUMBERS
         kind, time = rest % _KINDS, rest // _KINDS
-        place = number
-        if kind == Happens.HEAD:
-            if way.heads[number] < 0:  # it begins
-                place = way.places[number]
-                way.line[LinePlace.OWN, place] = number
-            else:
-                place = way.heads[number] // 2
-                way.heads[number] |= 1
-                _ask(way, place, time)
-        elif kind == Happens.TAIL:
-            owner = way.line[LinePlace.OWNER, place]
-            way.line[LinePlace.OWNER, place] = _NOBODY
-            way.busy[Busy.UNTIL, place] = max(way.busy[Busy.UNTIL, place], time)
-            if way.places[owner] != place:
-                _leave(way, place, time)
-        elif kind == Happens.EJECTED:
-            _leave(way, place, time)
-        elif kind == Happens.BEGUN:
-            way.line[LinePlace.STILL, place] -= 1
-            place -= way.step
-        _grant(way, place, time)
+        if kind == _Happens.HEAD:
+            buffer = transfers[number, Crossing.BUFFER]
+            if transfers[number, Crossing.HOPS] == 0:
+                _put(network, buffer, number)
+            transfers[number, Crossing.THERE] = 1
+            _ask(network, buffer, time)
+        elif kind == _Happens.TAIL:
+            way = network.ways[number]
+            way[OutputLink.OWNER] = _NOBODY
+            way[OutputLink.UNTIL] = max(way[OutputLink.UNTIL], time)
+            _leave(network, way[OutputLink.FROM], time)
+            _look(network, number, time)
+        elif kind == _Happens.BEGUN:
+            buffer = network.buffers[number]
+            who = buffer[InputBuffer.QUEUE + buffer[InputBuffer.BEGINS]]
+            buffer[InputBuffer.BEGINS] = (buffer[InputBuffer.BEGINS] + 1) % _places(network)
+            buffer[InputBuffer.STILL] -= transfers[who, Crossing.FLITS]
+            _look(network, _into(network, number), time)
+        elif kind == _Happens.AGAIN:
+            _look(network, number, time)
+        else:
+            _choose(network, number, time)
 
 
 @merged
-def _ask(way: OneWay, place: int, time: int) -> None:
-    """Let the first packet of a buffer, if its head is there, ask for the link or the port."""
-    if way.line[LinePlace.HELD, place] == 0 or way.line[LinePlace.FRONT, place] >= 0:
-        return
-    who = way.line[LinePlace.QUEUE + way.line[LinePlace.FIRST, place], place]
-    if way.heads[who] != 2 * place + 1:
-        return
-    way.line[LinePlace.FRONT, place] = who
-    if way.targets[who] != place:
-        return
-    way.come[who] = time + way.length.ejection + way.length.flits
-    _enter(way, time + way.length.returns, Happens.BEGUN, place)
-    _enter(way, time + way.length.flits, Happens.EJECTED, place)
-    _advance(way, who, place, time + way.length.ejection)
-    behind = min(way.length.reach, abs(place - way.places[who]))
-    for j in range(1, behind + 1):
-        link = place - j * way.step
-        _enter(way, way.line[LinePlace.LEAVES, link], Happens.TAIL, link)
+def _places(network: UnicastNetwork) -> int:
+    """Places of a buffer's queue."""
+    return int(network.buffers.shape[1]) - InputBuffer.QUEUE
 
 
 @merged
-def _leave(way: OneWay, place: int, time: int) -> None:
+def _begin(network: UnicastNetwork, k: int, free: int, time: int) -> None:
+    """Have a transfer begin when its source is free and its units are there; no event is over."""
+    transfer = network.transfers[k]
+    start = max(transfer[Crossing.READY], free)
+    node = transfer[Crossing.ROW] * network.router.cols + transfer[Crossing.COL]
+    transfer[Crossing.BUFFER], transfer[Crossing.HOPS] = node * PORTS + MeshPort.LOCAL, 0
+    transfer[Crossing.THERE] = 0
+    transfer[Crossing.FREE] = start + transfer[Crossing.FLITS]
+    _enter(network, max(start, time), _Happens.HEAD, k)
+
+
+@merged
+def _put(network: UnicastNetwork, number: int, k: int) -> None:
+    """Put a packet at the end of a buffer's queue."""
+    buffer = network.buffers[number]
+    last = (buffer[InputBuffer.FIRST] + buffer[InputBuffer.HELD]) % _places(network)
+    buffer[InputBuffer.QUEUE + last] = k
+    buffer[InputBuffer.HELD] += 1
+    buffer[InputBuffer.STILL] += network.transfers[k, Crossing.FLITS]
+    buffer[InputBuffer.LOAD] += network.transfers[k, Crossing.FLITS]
+
+
+@merged
+def _ask(network: UnicastNetwork, number: int, time: int) -> None:
+    """Let the first packet of a buffer, if its head is there, ask for its link or the port."""
+    buffer = network.buffers[number]
+    if buffer[InputBuffer.HELD] == 0 or buffer[InputBuffer.FRONT] >= 0:
+        return
+    who = buffer[InputBuffer.QUEUE + buffer[InputBuffer.FIRST]]
+    transfer = network.transfers[who]
+    if transfer[Crossing.BUFFER] != number or transfer[Crossing.THERE] == 0:
+        return
+    buffer[InputBuffer.FRONT] = who
+    buffer[InputBuffer.WANTS] = _way(network, who, transfer[Crossing.HOPS])
+    _look(network, buffer[InputBuffer.WANTS], time)
+
+
+@merged
+def _leave(network: UnicastNetwork, number: int, time: int) -> None:
     """Take the first packet out of a buffer."""
-    way.line[LinePlace.FIRST, place] = (way.line[LinePlace.FIRST, place] + 1) % way.length.most
-    way.line[LinePlace.FRONT, place] = _NOBODY
-    way.line[LinePlace.HELD, place] -= 1
-    _ask(way, place, time)
+    buffer = network.buffers[number]
+    who = buffer[InputBuffer.QUEUE + buffer[InputBuffer.FIRST]]
+    buffer[InputBuffer.LOAD] -= network.transfers[who, Crossing.FLITS]
+    buffer[InputBuffer.FIRST] = (buffer[InputBuffer.FIRST] + 1) % _places(network)
+    buffer[InputBuffer.FRONT] = _NOBODY
+    buffer[InputBuffer.HELD] -= 1
+    _ask(network, number, time)
 
 
 @merged
-def _grant(way: OneWay, place: int, time: int) -> None:
-    """Give a link, if it is free, to one who asks for it and has room behind it."""
-    if not 0 <= place < way.busy.shape[1] or way.line[LinePlace.OWNER, place] >= 0:
+def _look(network: UnicastNetwork, number: int, time: int) -> None:
+    """Have it chosen who gets a link, when all that happens now has happened."""
+    way = network.ways[number]
+    if way[OutputLink.ASKED] != time:
+        way[OutputLink.ASKED] = time
+        _enter(network, time, _Happens.CHOICE, number)
+
+
+@merged
+def _choose(network: UnicastNetwork, number: int, time: int) -> None:
+    """Give a link, if it is free, to the next one who asks for it and has room behind it."""
+    way, (node, out) = network.ways[number], divmod(number, PORTS)
+    way[OutputLink.ASKED] = _NOBODY
+    if way[OutputLink.OWNER] >= 0:
         return
-    ahead = time + way.length.flits <= way.busy[Busy.SINCE, place]
-    if way.busy[Busy.UNTIL, place] > time and not ahead:
+    behind = _behind(network, node, out)
+    still = 0 if out == MeshPort.LOCAL else network.buffers[behind, InputBuffer.STILL]
+    for turn in range(PORTS):
+        side = (way[OutputLink.WON] + 1 + turn) % PORTS
+        buffer = network.buffers[node * PORTS + side]
+        if buffer[InputBuffer.WANTS] != number:
+            continue
+        who = buffer[InputBuffer.FRONT]
+        flits = network.transfers[who, Crossing.FLITS]
+        if still >= network.router.depth:
+            continue
+        if way[OutputLink.UNTIL] > time and time + flits > way[OutputLink.SINCE]:
+            if way[OutputLink.AWAITED] < way[OutputLink.UNTIL]:
+                way[OutputLink.AWAITED] = way[OutputLink.UNTIL]
+                _enter(network, way[OutputLink.UNTIL], _Happens.AGAIN, number)
+            continue
+        way[OutputLink.WON] = side
+        _give(network, number, who, time)
         return
-    flits, beyond = way.length.flits, place + way.step
-    own, front = way.line[LinePlace.OWN, place], way.line[LinePlace.FRONT, place]
-    passes = front >= 0 and way.targets[front] != place
-    if not passes and own < 0:
-        return
-    if way.line[LinePlace.STILL, beyond] == way.length.fit:
-        return
-    passes = passes and (own < 0 or way.line[LinePlace.WON, place] == 0)
-    who = front if passes else own
-    way.line[LinePlace.WON, place] = int(passes)
-    if passes:
-        _enter(way, time + way.length.returns, Happens.BEGUN, place)
+
+
+@merged
+def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
+    """Give a link, or the port, to a packet."""
+    way, (node, out) = network.ways[number], divmod(number, PORTS)
+    transfer, router = network.transfers[who], network.router
+    here, hops, flits = transfer[Crossing.BUFFER], transfer[Crossing.HOPS], transfer[Crossing.FLITS]
+    reach = (flits - 1) // router.depth  # links behind its head that it is spread over
+    network.buffers[here, InputBuffer.WANTS] = _NOBODY
+    _enter(network, time + router.returns, _Happens.BEGUN, here)
+    way[OutputLink.OWNER], way[OutputLink.FROM], way[OutputLink.LEAVES] = who, here, time + flits
+    if time > way[OutputLink.UNTIL]:
+        way[OutputLink.SINCE] = time
+    if out == MeshPort.LOCAL:
+        transfer[Crossing.COME] = time + router.ejection + flits
+        _clear(network, number, time + flits, time)
+        _advance(network, who, reach, time + router.ejection)
+        for j in range(1, min(reach, hops) + 1):
+            left = _way(network, who, hops - j)
+            _clear(network, left, network.ways[left, OutputLink.LEAVES], time)
     else:
-        way.line[LinePlace.OWN, place] = _NOBODY
-    way.line[LinePlace.OWNER, place], way.line[LinePlace.LEAVES, place] = who, time + flits
-    if time > way.busy[Busy.UNTIL, place]:
-        way.busy[Busy.SINCE, place] = time
-    _advance(way, who, place, time + way.length.hop)
-    left = place - way.length.reach * way.step
-    if abs(place - way.places[who]) >= way.length.reach:
-        _enter(way, way.line[LinePlace.LEAVES, left], Happens.TAIL, left)
-    last = (way.line[LinePlace.FIRST, beyond] + way.line[LinePlace.HELD, beyond]) % way.length.most
-    way.line[LinePlace.QUEUE + last, beyond] = who
-    way.line[LinePlace.HELD, beyond] += 1
-    way.line[LinePlace.STILL, beyond] += 1
-    way.heads[who] = 2 * beyond
-    _enter(way, time + way.length.hop, Happens.HEAD, who)
+        behind = _behind(network, node, out)
+        load = network.buffers[behind, InputBuffer.LOAD]
+        _put(network, behind, who)
+        _advance(network, who, reach, time + router.hop)
+        if hops >= reach:
+            left = _way(network, who, hops - reach)
+            fits = load + flits - reach * router.depth <= router.depth
+            if fits or network.buffers[behind, InputBuffer.DEFERS] >= 0:
+                _clear(network, left, network.ways[left, OutputLink.LEAVES], time)
+            else:
+                network.buffers[behind, InputBuffer.DEFERS] = left
+        transfer[Crossing.BUFFER], transfer[Crossing.HOPS] = behind, hops + 1
+        transfer[Crossing.THERE] = 0
+        _enter(network, time + router.hop, _Happens.HEAD, who)
+    known = hops == reach or (out == MeshPort.LOCAL and hops < reach)
+    if known and transfer[Crossing.NEXT] >= 0:
+        _begin(network, transfer[Crossing.NEXT], transfer[Crossing.FREE], time)
 
 
 @merged
-def _advance(way: OneWay, who: int, place: int, time: int) -> None:
-    """Hold the links, and the source, over which a packet's flits are spread."""
-    away = abs(place - way.places[who])
-    for j in range(1, way.length.reach + 1):
-        leaves = time + way.length.flits - j * way.length.room
-        if j > away:
-            way.free[who] = max(way.free[who], leaves)
+def _clear(network: UnicastNetwork, number: int, leaves: int, time: int) -> None:
+    """Have a tail leave a link, or a port, and tails behind it that have room then.
+
+    What cannot leave its links before there is room leaves the last of them when of the packet
+    ahead no more is in the buffer than fits beside it.
+    """
+    depth = network.router.depth
+    while True:
+        leaves = max(leaves, time)
+        _enter(network, leaves, _Happens.TAIL, number)
+        buffer = network.buffers[network.ways[number, OutputLink.FROM]]
+        number = buffer[InputBuffer.DEFERS]
+        if number < 0:
             return
-        link = place - j * way.step
-        way.line[LinePlace.LEAVES, link] = max(way.line[LinePlace.LEAVES, link], leaves)
+        first = buffer[InputBuffer.QUEUE + buffer[InputBuffer.FIRST]]
+        flits = network.transfers[network.ways[number, OutputLink.OWNER], Crossing.FLITS]
+        over = flits - (flits - 1) // depth * depth
+        others = buffer[InputBuffer.LOAD] - network.transfers[first, Crossing.FLITS] - flits
+        if others + over > depth:
+            return
+        buffer[InputBuffer.DEFERS] = _NOBODY
+        leaves = max(network.ways[number, OutputLink.LEAVES], leaves - (depth - over - others))
 
 
 @merged
-def _enter(way: OneWay, time: int, kind: int, number: int) -> None:
+def _advance(network: UnicastNetwork, who: int, reach: int, time: int) -> None:
+    """Hold the links, and the source, over which a packet's flits are spread."""
+    transfer = network.transfers[who]
+    room = network.router.depth - network.router.returns
+    for j in range(1, reach + 2):
+        leaves = time + transfer[Crossing.FLITS] - j * room
+        if j > transfer[Crossing.HOPS]:
+            transfer[Crossing.FREE] = max(transfer[Crossing.FREE], leaves)
+            return
+        link = network.ways[_way(network, who, transfer[Crossing.HOPS] - j)]
+        link[OutputLink.LEAVES] = max(link[OutputLink.LEAVES], leaves)
+
+
+@merged
+def _way(network: UnicastNetwork, k: int, hops: int) -> int:
+    """The link that a transfer takes behind so many others, or the port at its end."""
+    transfer, cols = network.transfers[k], network.router.cols
+    row, col = transfer[Crossing.ROW], transfer[Crossing.COL]
+    down, right = transfer[Crossing.TO_ROW] - row, transfer[Crossing.TO_COL] - col
+    if network.router.columns_first:
+        vertical = min(hops, abs(down))
+        horizontal = hops - vertical
+        along_row = hops >= abs(down)
+    else:
+        horizontal = min(hops, abs(right))
+        vertical = hops - horizontal
+        along_row = hops < abs(right)
+    node = (row + (vertical if down > 0 else -vertical)) * cols
+    node += col + (horizontal if right > 0 else -horizontal)
+    if hops == abs(down) + abs(right):
+        return int(node * PORTS + MeshPort.LOCAL)
+    if along_row:
+        return int(node * PORTS + (MeshPort.EAST if right > 0 else MeshPort.WEST))
+    return int(node * PORTS + (MeshPort.SOUTH if down > 0 else MeshPort.NORTH))
+
+
+@merged
+def _behind(network: UnicastNetwork, node: int, out: int) -> int:
+    """The buffer behind a link."""
+    cols = network.router.cols
+    if out == MeshPort.EAST:
+        return (node + 1) * PORTS + MeshPort.WEST
+    if out == MeshPort.WEST:
+        return (node - 1) * PORTS + MeshPort.EAST
+    if out == MeshPort.SOUTH:
+        return (node + cols) * PORTS + MeshPort.NORTH
+    if out == MeshPort.NORTH:
+        return (node - cols) * PORTS + MeshPort.SOUTH
+    return node * PORTS + MeshPort.LOCAL
+
+
+@merged
+def _into(network: UnicastNetwork, buffer: int) -> int:
+    """The link into a buffer; of a tile's own, into which none leads, the port to the tile."""
+    node, side = divmod(buffer, PORTS)
+    # The ways between two routers are each other's mirror images.
+    return _behind(network, node, side)
+
+
+@merged
+def _enter(network: UnicastNetwork, time: int, kind: int, number: int) -> None:
     """Enter an event in the heap; of one time heads come before tails."""
-    push(way.events, (time * _KINDS + kind) * _NUMBERS + number)
+    push(network.events, (time * _KINDS + kind) * _NUMBERS + number)
 
 
 @cache
 def ready() -> None:
     """Compile, or load what was compiled."""
-    prepare(cross)
+    prepare(carry)

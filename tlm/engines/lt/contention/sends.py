@@ -1,35 +1,39 @@
-"""Sends whose transfers share links, for the loosely-timed engine: a whole send at a time.
+"""Sends whose transfers share links, for the loosely-timed engine, with the sends behind them.
 
-Units are taken from and given to the state of the run; the packets go through the network line by
-line (`tlm.engines.lt.contention.send_packets`), behind those of sends before.
+Sends are under way together if none of them takes what another one gives, and nothing but sends
+stands between them in the program. Their units are taken when they are taken up. Then all packets
+go through the network (`tlm.engines.lt.contention.send_packets`), behind those of sends before.
 """
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.contention.tiles import (
-    Cycles,
-    TileIndex,
-    give_units,
-    take_units,
-    write_through_ports,
-)
+from tlm.engines.lt.contention.send_packets import PORTS, Crossing, OutputLink, Table
+from tlm.engines.lt.contention.tiles import Cycles, give_units, missing_units, take_units
 from tlm.engines.lt.memory import check_shared_memory
-from tlm.engines.lt.state import Times
+from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.tokens import Fault
+from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
-from tlm.program.operations import Engine, Send
+from tlm.program.operations import Engine, Operation, Send
 
+Note = Callable[..., object]
+"""Told of a send: its number, itself, when engines are free, and when tiles were written to."""
 MOST_HOPS = 2**27
 """A run's packets are followed over so many links, half a minute's work; later ones are not."""
+_MOST_WAITING = 2**20
+"""Transfers under way together."""
 
 
 class SharedLinks:
-    """The links of the grid, as sends have left them.
+    """The links of the grid, as sends have left them, and the sends that are under way.
 
     Args:
         program: What is run.
@@ -49,86 +53,132 @@ class SharedLinks:
     ) -> None:
         self._program, self._memory_bytes = program, memory_bytes
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
+        self._router = send_packets.router_of(timing, program.cols)
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
-        # Along rows and along columns, as `send_packets.cross` has them.
-        self._links: list[Cycles] = []
+        self._ways: Table | None = None
+        self._under_way: list[tuple[Taken, Table]] = []
 
-    def follows(self, hops: int) -> bool:
-        """Whether a send is to be done here, whose packets cross so many links; 0: it shares none.
+    def follows(self, sends: Sequence[Operation]) -> bool:
+        """Whether sends that stand together are to be done here: transfers of one share links.
 
         Raises:
             InputError: if there is no memory for that.
         """
-        if not 0 < hops <= self._hops_left:
+        uses = [link_use(*_form(each)) for each in sends]
+        hops = sum(crossed for crossed, _ in uses)
+        if hops > self._hops_left or max(most for _, most in uses) < 2:
             return False
         self._hops_left -= hops
-        if not self._links:
-            check_shared_memory(self._program, self._memory_bytes)
+        if self._ways is None:
+            transfers = sum(len(each.near) for each in sends)
+            shortest = min(each.flits for each in sends)
+            packets = send_packets.packets_in_buffer(self._router, transfers, shortest)
+            check_shared_memory(self._program, transfers, packets, self._memory_bytes)
             send_packets.ready()
-            _, rows, cols = self._times.shape
-            shapes = (rows, 2, 2, cols), (cols, 2, 2, rows)
-            self._links = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+            self._ways = send_packets.fresh_ways(self._program.rows * self._program.cols)
         return True
 
-    def send(self, taken: Taken) -> Fault | None:
-        """Do a send that moves along one axis."""
+    def _waits(self, taken: Taken) -> bool:
+        """Whether a send has to wait until those under way are done."""
+        if not self._under_way:
+            return False
+        places = [*taken.places["takes"]], [*taken.places["slots"]]
+        given = {
+            slot
+            for each, _ in self._under_way
+            for field in ("gives", "arrivals")
+            for slot, depth in each.places[field]
+            if depth == 0
+        }
+        if any(depth == 0 and slot in given for slot, depth in (*places[0], *places[1])):
+            return True
+        send = taken.operation
+        if sum(len(table) for _, table in self._under_way) + len(send.near) > _MOST_WAITING:
+            return True
+        ends = send.near.index, send.far.index
+        return any(map(missing_units, [self._times] * 2, places, ends))
+
+    def start(self, taken: Taken, note: Note | None = None) -> Fault | None:
+        """Take the units of a send, which is under way then; before, finish those it waits for."""
+        fault = self.finish(note) if self._waits(taken) else None
         send = taken.operation
         assert isinstance(send, Send)
         here, there = send.near.index, send.far.index
-        row_hops = np.abs(send.to_rows - np.array(send.tiles.rows))
-        hops = row_hops[:, None] + np.abs(send.to_cols - np.array(send.tiles.cols))
-        starts, missing = self._start(taken, here, there, hops)
-        along_row = not row_hops.any()
-        sources = len(send.tiles.cols if along_row else send.tiles.rows)
-        length = send_packets.length_of(self._timing, send.flits, sources)
-        come, free = self._cross(send, length, starts, along_row=along_row)
-        times, held = write_through_ports(self._times, there, come, hops + 1, length)
-        np.maximum(free, held, out=free)
-        self._times[Engine.TRANSFER][here] = free
-        over = give_units(self._times, taken.places["gives"], here, free)
-        full = give_units(self._times, taken.places["arrivals"], there, times)
-        return taken.fault(missing or over or full)
-
-    def _start(
-        self, taken: Taken, here: TileIndex, there: TileIndex, hops: Cycles
-    ) -> tuple[Cycles, int]:
-        """Take units; when each source starts, as far as these tell; and the fault."""
+        table = np.zeros((len(send.near), send_packets.TRANSFER_COLUMNS), dtype=np.int64)
+        ends = *np.broadcast_arrays(*here), *np.broadcast_arrays(*there)
+        for column, places in enumerate(ends):  # the first four columns of a transfer
+            table[:, column] = places.ravel()
+        away = np.abs(table[:, :2] - table[:, 2:4]).sum(axis=1)
         units, missing = take_units(self._times, taken.places["takes"], here)
         slots, unfree = take_units(self._times, taken.places["slots"], there)
-        known = np.maximum(units, slots + credit_cycles_over(self._timing, hops))
-        known += self._launch_cycles
-        return np.maximum(self._times[Engine.TRANSFER][here], known), missing or unfree
+        known = np.maximum(units.ravel(), slots.ravel() + credit_cycles_over(self._timing, away))
+        table[:, Crossing.READY] = known + self._launch_cycles
+        table[:, Crossing.FLITS] = send.flits
+        table[:, Crossing.FREE] = self._times[Engine.TRANSFER][here].ravel()
+        self._under_way.append((taken, table))
+        return fault or taken.fault(missing or unfree)
 
-    def _cross(
-        self, send: Send, length: send_packets.Length, starts: Cycles, *, along_row: bool
-    ) -> tuple[Cycles, Cycles]:
-        """When transfers could be written at their ends, and when they have left their sources."""
-        tiles = send.tiles
-        lines, places, targets = tiles.rows, tiles.cols, send.to_cols
-        if not along_row:
-            lines, places, targets = tiles.cols, tiles.rows, send.to_rows
-        starts = np.ascontiguousarray(starts if along_row else starts.T)
-        come = starts + (length.ejection + send.flits)
-        free = starts + send.flits
-        links = self._links[0 if along_row else 1]
-        # May be written, as compiled.
-        ends = (np.array(lines), np.array(places), np.array(targets))
-        transfers = send_packets.Transfers(*ends, starts, come, free, links)
-        room = send_packets.room_of(length, links.shape[-1], len(places))
-        send_packets.cross(length, transfers, room)
-        return (come, free) if along_row else (come.T, free.T)
+    def finish(self, note: Note | None = None) -> Fault | None:
+        """Bring the transfers under way to their ends, and give their units.
+
+        ``note`` is told of each send: when engines are free, and when something came to tiles last.
+        """
+        under_way, self._under_way = self._under_way, []
+        transfers = np.concatenate([table for _, table in under_way])
+        self._carry(transfers)
+        fault, first = None, 0
+        for taken, table in under_way:
+            done = transfers[first : first + len(table)]
+            first += len(table)
+            fault = fault or self._give(taken, done, note)
+        return fault
+
+    def _carry(self, transfers: Table) -> None:
+        """Send the transfers on their way, which find the ports as the run has left them."""
+        assert self._ways is not None
+        ports = self._ways[MeshPort.LOCAL :: PORTS]
+        shape = self._times[TileSlot.PORT].shape
+        ends = transfers[:, Crossing.TO_ROW], transfers[:, Crossing.TO_COL]
+        # Of a port the state knows when flits are written.
+        for column, slot in ((OutputLink.SINCE, TileSlot.BUSY), (OutputLink.UNTIL, TileSlot.PORT)):
+            ports[:, column] = self._times[slot].ravel().astype(np.int64) - self._router.ejection
+        send_packets.carry(send_packets.network_of(self._router, transfers, self._ways))
+        for column, slot in ((OutputLink.SINCE, TileSlot.BUSY), (OutputLink.UNTIL, TileSlot.PORT)):
+            busy = ports[:, column].reshape(shape)[ends]
+            self._times[slot][ends] = busy + self._router.ejection
+
+    def _give(self, taken: Taken, done: Table, note: Note | None) -> Fault | None:
+        """Give the units of a send that is done."""
+        here, there = taken.operation.near.index, taken.operation.far.index
+        free: Cycles = done[:, Crossing.FREE].reshape(np.broadcast(*here).shape)
+        come: Cycles = done[:, Crossing.COME].reshape(np.broadcast(*there).shape)
+        self._times[Engine.TRANSFER][here] = free
+        over = give_units(self._times, taken.places["gives"], here, free)
+        full = give_units(self._times, taken.places["arrivals"], there, come)
+        if note is not None:
+            arrived = self._times[TileSlot.PORT].copy()
+            arrived[there] = come
+            note(taken.number, taken.operation, self._times[: len(Engine)], arrived)
+        return taken.fault(over or full)
 
 
-def shared_hops(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> int:
-    """Links that the transfers of a send cross in all, if two of them share one; else 0.
+def _form(send: Operation) -> tuple[TileSet, bytes, bytes]:
+    assert isinstance(send, Send)
+    return send.tiles, send.to_rows.tobytes(), send.to_cols.tobytes()
 
-    Those that move along both axes are not followed: 0.
+
+@lru_cache(2**12)  # loops send the same way again and again
+def link_use(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> tuple[int, int]:
+    """Links that the transfers of a send cross in all, and how many cross the busiest of them.
+
+    Destinations differ. So transfers that turn share a link only with others of their line.
     """
-    by_row, by_col = _hops(tiles.rows, to_rows), _hops(tiles.cols, to_cols)
-    if by_row[0] and by_col[0]:
-        return 0
-    crossed, most = by_col if by_col[0] else by_row
-    return crossed * len(tiles.rows if by_col[0] else tiles.cols) if most > 1 else 0
+    (by_row, most_by_row), (by_col, most_by_col) = (
+        _hops(tiles.rows, to_rows),
+        _hops(tiles.cols, to_cols),
+    )
+    hops = by_row * len(tiles.cols) + by_col * len(tiles.rows)
+    return hops, max(most_by_row, most_by_col)
 
 
 def _hops(places: range, targets: bytes) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Units and ejection ports at any tiles of a grid, one tile after the other.
+"""Units at any tiles of a grid, one tile after the other.
 
 Times are the state of a run as the tiles lie, shape (slots, rows, columns).
 """
@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale
-from tlm.engines.lt.contention.send_packets import Length
-from tlm.engines.lt.port import held_until, through_port
 from tlm.engines.lt.queue import append_to, oldest_of
-from tlm.engines.lt.state import EMPTY, Indices, TileSlot, Times
+from tlm.engines.lt.state import EMPTY, Indices, Times
 from tlm.engines.lt.tokens import Place, flat
 
 Cycles = NDArray[np.int64]
@@ -32,13 +30,14 @@ def give_units(times: Times, places: Sequence[Place], tiles: TileIndex, given: N
     return _give(times, flat(places), *_flat(tiles), given.astype(np.int64).flatten())
 
 
-def write_through_ports(
-    times: Times, tiles: TileIndex, come: Cycles, buffers: Cycles, length: Length
-) -> tuple[Cycles, Cycles]:
-    """When transfers that could have been written at ``come`` are, and hold their sources until."""
-    written, held = come.flatten(), buffers.flatten()
-    _write(times, _flat(tiles), written, held, length)
-    return written.reshape(come.shape), held.reshape(come.shape)
+def missing_units(times: Times, places: Sequence[Place], tiles: TileIndex) -> bool:
+    """Whether one of the units, to be taken from queues at some tiles, is not there."""
+    slots = [slot for slot, depth in places if depth > 0]
+    ahead = [slots[:number].count(slot) for number, slot in enumerate(slots)]
+    return any(
+        bool((times[slot + before][tiles] == EMPTY).any())
+        for slot, before in zip(slots, ahead, strict=True)
+    )
 
 
 def _flat(tiles: TileIndex) -> tuple[Indices, Indices]:
@@ -71,18 +70,4 @@ def _give(times: Times, tokens: Indices, rows: Indices, cols: Indices, given: Cy
     return fault
 
 
-@compiled
-def _write(
-    times: Times, tiles: tuple[Indices, Indices], written: Cycles, held: Cycles, length: Length
-) -> None:
-    most = (length.flits - 1) // (length.room + length.returns)
-    for n in range(len(written)):
-        tile, come = times[:, tiles[0][n], tiles[1][n]], written[n]
-        since, until = tile[TileSlot.BUSY], tile[TileSlot.PORT]
-        time, tile[TileSlot.BUSY], tile[TileSlot.PORT] = through_port(
-            come, since, until, length.flits
-        )
-        written[n], held[n] = time, held_until(time, come, held[n], most, length.room)
-
-
-forget_stale(_take, _give, _write)
+forget_stale(_take, _give)
