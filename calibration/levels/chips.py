@@ -96,11 +96,11 @@ class Ground:
         """Tiles of a shipped chip.
 
         Raises:
-            InputError: if the chip has not so many, or no memory.
+            InputError: if the chip has not so many, or no memory; if a measurement is stale.
         """
         rows, cols = grid
         dtype = CHIPS[name][0]
-        chip = load_chip(f"rtl-{rows}x{cols}" if name == "rtl" else name).for_dtype(dtype)
+        chip = _chip(name, grid).for_dtype(dtype)
         Rectangle(0, 0, rows, cols).check_within(chip)
         timing = noc_timing(chip)
         place = chip_place(chip, grid, timing, *DTYPE_BITS[dtype], memory=memory)
@@ -150,12 +150,24 @@ def chip_points(
     for name in chips:
         for grid in grids:
             for memory in (False, True):
-                try:
-                    ground = Ground.of(name, grid, memory=memory)
-                except InputError:
-                    continue  # fewer tiles, or no memory
+                if not _has(name, grid, memory=memory):
+                    continue
+                ground = Ground.of(name, grid, memory=memory)
                 for kernel, choices in _runs(grid):
                     yield from _points(name, ground, kernel, grid, seed, choices)
+
+
+def _has(name: str, grid: Grid, *, memory: bool) -> bool:
+    """Whether a chip has so many tiles, and off-chip memory if that is asked for."""
+    chip = _chip(name, grid)
+    enough = grid[0] <= chip.grid.rows and grid[1] <= chip.grid.cols
+    # The project's own have channels below their columns, which no profile names.
+    return enough and (not memory or chip.memory is not None or chip.calibration is not None)
+
+
+def _chip(name: str, grid: Grid) -> Chip:
+    """A shipped chip; of the project's own the one of these rows and columns."""
+    return load_chip(f"rtl-{grid[0]}x{grid[1]}" if name == "rtl" else name)
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
