@@ -104,9 +104,9 @@ _TABLE = b"ttft_s,e2e_s,mean_tbt_ms\n"
         ("a.json", json.dumps(iteration_run() | {"kernels": []}).encode()),
         ("a.json", json.dumps(study_run() | {"rows": [{}]}).encode()),
         ("wafer/summa.json.gz", b"text"),
-        ("wafer/summa.json.gz", gzip.compress(b"[]")),
-        ("wafer/summa.json.gz", gzip.compress(bytes(200 << 20))),
-        ("wafer/summa.json.gz", gzip.compress(b'{"traceEvents": [{"ph": "X", "ts": 0}]}')),
+        ("wafer/summa.json.gz", gzip.compress(b"[]", mtime=0)),
+        ("wafer/summa.json.gz", gzip.compress(bytes(200 << 20), mtime=0)),
+        ("wafer/summa.json.gz", gzip.compress(b'{"traceEvents": [{"ph": "X", "ts": 0}]}', mtime=0)),
     ],
 )
 def test_a_damaged_result_is_named(results: Path, name: str, content: bytes) -> None:
