@@ -219,7 +219,7 @@ def test_a_comparison_without_balance_is_told(
     other = levels.points[0].model_copy(update={"balance": balance})
     file = tmp_path / "levels.json"
     file.write_text(sealed(levels.model_copy(update={"points": [other]})))
-    monkeypatch.setattr("tlm.level_errors.LEVELS_FILE", file)
+    monkeypatch.setattr("tlm.comparisons.LEVELS_FILE", file)
     forget()  # a new process
     with pytest.raises(InputError, match="points.0.balance: Input should be greater than 0"):
         load_levels()

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ def calibrated(
     spec = load_spec(folder / f"{name}.toml")
     found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder), tools={},
-        network=asdict(timing), packet_flits=64, multicast_flits=bound, reduction_flits=bound,
+        network={each.name: getattr(timing, each.name) for each in fields(NocTiming)},
+        packet_flits=64, multicast_flits=bound, reduction_flits=bound,
         not_represented=[], results=[load_result("unicast")],
     )  # fmt: skip
     calibration_file(spec).write_text(sealed(found))

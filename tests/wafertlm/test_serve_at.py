@@ -11,7 +11,7 @@ from tlm.errors import InputError
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
 from workloads.models import find_model
-from workloads.serving.price import part_price
+from workloads.serving.price import level_ratios
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.iteration import Layer
 from workloads.serving.price.level_grid import OnGrid
@@ -77,7 +77,7 @@ def test_the_interval_is_that_of_interpolation_alone(
         return [part._replace(tokens=12)] if isinstance(part, Layer) else [part]
 
     monkeypatch.setenv("WAFERTLM_CACHE", str(tmp_path))
-    monkeypatch.setattr(part_price, "checks", near)
+    monkeypatch.setattr(level_ratios, "checks", near)
     options = ServeOptions(
         model=model, chip=CHIP, set=SET, scheduler="chunked", workload="fixed:12:3",
         rate_rps=2.0, requests=2, level="at",
