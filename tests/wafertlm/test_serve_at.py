@@ -1,6 +1,7 @@
 """Serving at level `at`: kernels packet by packet, on a chip of few tiles."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,16 @@ def test_what_costs_too_much_is_refused_before_it_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=refused):
         at.cost(Batch(((4096, 0),), 0, 0, 1))
     assert told == []
+
+
+def test_the_bound_is_on_all_that_is_measured(
+    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    price_at(model, tmp_path / "free", told).cost(Batch(((32, 0),), 0, 0, 1))
+    costs = [int(re.findall(r"([0-9,]+) steps", each)[0].replace(",", "")) for each in told]
+    monkeypatch.setattr("tlm.engines.at.cost.BOUND", sum(costs) - 1)
+    some: list[str] = []
+    with pytest.raises(InputError, match="--level: at takes "):
+        price_at(model, tmp_path / "bound", some).cost(Batch(((32, 0),), 0, 0, 1))
+    assert some == told[:-1] and some

@@ -66,6 +66,7 @@ class LevelRuns:
         self, level: RunLevel, folder: Path, tell: Callable[[str], None] | None = None
     ) -> None:
         self.level, self._folder = level, folder
+        self._spent = Cost()
         self._tell = tell or (lambda what: None)
 
     def ran(
@@ -91,7 +92,8 @@ class LevelRuns:
             kept: Whether keys and values lie in the tiles; of weights that do, where.
 
         Raises:
-            InputError: if level `at` costs too much, or the profile has no router for it.
+            InputError: if level `at` costs too much, with all that these runs have measured, or
+                the profile has no router for it.
         """
         content = {"place": repr(place), "operators": list(map(repr, operators)), "kept": kept}
         content |= {"choices": repr(choices), "level": self.level}
@@ -103,7 +105,7 @@ class LevelRuns:
             return known
         plans = planned()
         if self.level == "at":
-            what = f"{what}, {_held_cost(chip, plans)}"
+            what = f"{what}, {self._held_cost(chip, plans)}"
         self._tell(what)
         cycles = [self._cycles(chip, *each) for each in plans]
         ran = Ran(tuple(mapped.cycles for _, mapped in plans), tuple(cycles))
@@ -111,6 +113,19 @@ class LevelRuns:
         with whole_file(path) as scratch:
             scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         return ran
+
+    def _held_cost(self, chip: Chip, plans: Sequence[tuple[Place, Mapped]]) -> Cost:
+        """What programs cost at level `at`.
+
+        Raises:
+            InputError: if it is too much, with what has been measured.
+        """
+        bound, cost = chip_router(chip).packet_flits, Cost()
+        for place, mapped in plans:
+            cost += Cost.of(KERNELS[mapped.kernel].program(mapped.plan), bound, place.offchip)
+        self._spent += cost
+        self._spent.check("--level lt, or a chip of fewer tiles")
+        return cost
 
     def _cycles(self, chip: Chip, place: Place, mapped: Mapped) -> int:
         program = KERNELS[mapped.kernel].program(mapped.plan)
@@ -138,19 +153,6 @@ def _cycles_at(program: Program, router: PacketRouter, edge: Edge | None) -> int
     mesh = HandshakeMesh(rows, program.cols, router.timing)
     cut = replace(router.timing, fifo_depth=router.packet_flits)
     return run_at(program, cut, mesh, offchip=memory).cycles
-
-
-def _held_cost(chip: Chip, plans: Sequence[tuple[Place, Mapped]]) -> Cost:
-    """What programs cost at level `at`.
-
-    Raises:
-        InputError: if it is too much.
-    """
-    bound, cost = chip_router(chip).packet_flits, Cost()
-    for place, mapped in plans:
-        cost += Cost.of(KERNELS[mapped.kernel].program(mapped.plan), bound, place.offchip)
-    cost.check("--level lt, or a chip of fewer tiles")
-    return cost
 
 
 def _read(path: Path) -> Ran | None:
