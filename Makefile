@@ -11,7 +11,8 @@ TOOLS := $(VENV)/.tools
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Workers of the test suite. A file's tests stay together, so that its simulations run once. The slow
 # ones begin so, but who is done takes from another's end: files of many long tests would end last.
-XDIST  := -n auto --maxprocesses 4 --dist
+# A worker that a hanging test ends is not replaced: another would hang on the same test.
+XDIST  := -n auto --maxprocesses 4 --max-worker-restart 0 --dist
 # Verilator's own library is compiled once, not in every model.
 export OBJCACHE := $(CURDIR)/.ci/object-cache
 

@@ -62,7 +62,7 @@ _STORED = ("calibration", "docs", "README.md")
 _MADE, _IDENTIFIED = ("systolic", "memory"), ("buffering", "unicast")
 _FILES = tuple(f"calibration/results/{name}.json" for name in _MADE)
 _QUICK, _TWO = ("calibrate", "--quick"), ("--workers", "2")
-_STUDY = ("study", "flatattention", "--quick", "--resume", "kept", "--out", "out/f.json")
+_STUDY = ("study", "waferllm", "--quick", "--resume", "kept", "--out", "out/f.json")
 _RTL = ("calibrate", "--rtl", _MESH, "--store-quick")
 SCENARIOS = {
     "serve": Scenario((_SERVE,), ("out",), 22),
