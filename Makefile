@@ -17,7 +17,7 @@ XDIST  := -n auto --maxprocesses 4 --max-worker-restart 0 --dist
 export OBJCACHE := $(CURDIR)/.ci/object-cache
 
 .DEFAULT_GOAL := help
-.PHONY: help install tools demo picture docs notebooks test test-slow lint format gates proofs stress mutations accuracy kill attack bench pins record-slow clean
+.PHONY: help install tools demo picture docs notebooks test test-slow lint format gates proofs stress mutations accuracy kill bench pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,9 +71,6 @@ accuracy: $(TOOLS) ## compare the models of network and memory with the Verilog,
 
 kill: $(TOOLS) ## end commands at 100 random moments, begin them again, and compare what is left
 	$(RUN) -m tests.hostile.kill
-
-attack: $(TOOLS) ## give commands 40,000 lines of options, and files, as nobody means them
-	WAFERTLM_ATTACKS=10 $(RUN) -m pytest $(XDIST) worksteal -m slow tests/hostile
 
 bench: $(TOOLS) ## measure how fast the models and the command are, against their targets
 	$(RUN) -m tests.bench

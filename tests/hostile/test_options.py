@@ -1,6 +1,5 @@
 """Every command with options as nobody means them."""
 
-import os
 from collections import Counter
 
 import pytest
@@ -10,9 +9,7 @@ from tests.hostile.options import Line, command, lines
 from tests.hostile.rules import Judge
 from wafertlm import cli
 
-_FEW, _A_PART = 1200, 4_000
-#: Parts of the slow tests; `make attack` runs ten.
-_PARTS = int(os.environ.get("WAFERTLM_ATTACKS", "1"))
+_FEW, _A_PART, _PARTS = 1200, 4_000, 10
 
 
 def attack(judge: Judge, cases: int, part: int = 0) -> None:
