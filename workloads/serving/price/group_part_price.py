@@ -1,0 +1,147 @@
+"""Prices of the parts of iterations on a pipeline of groups, at a level, and their errors."""
+
+from dataclasses import replace
+
+from tlm.chips import Chip
+from tlm.level_errors import EXACT, Between, chip_steps
+from workloads.kernels.catalogue import KERNELS
+from workloads.models import Model
+from workloads.serving.price.group_kernels import GroupKernels, GroupPart
+from workloads.serving.price.group_mapping import Ground, GroupKernel
+from workloads.serving.price.iteration import Decode, Layer, needed
+from workloads.serving.price.level_ratios import LevelRatios
+from workloads.serving.price.level_runs import LevelRuns, Ran
+from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.part_price import Price, between_at
+from workloads.serving.price.plan_energy import plan_energy_j
+
+
+class GroupPrices:
+    """Prices of the parts of iterations, each once.
+
+    Args:
+        model: The model.
+        chip: The chip, with the engines of its elements.
+        kernels: Kernels of parts.
+        compared_as: The shipped chip whose comparisons hold; None: those of all.
+        network_pct: Error of the calibration of a network that stands in for the chip's.
+        runs: Runs kernels at another level; None: prices are those of level `perf`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        chip: Chip,
+        kernels: GroupKernels,
+        compared_as: str | None,
+        network_pct: float = 0.0,
+        runs: LevelRuns | None = None,
+    ) -> None:
+        self._model, self._chip, self._kernels = model, chip, kernels
+        self._compared_as, self._network_pct = compared_as, network_pct
+        self._runs, self._ratios = runs, LevelRatios(self._ran)
+        self._prices: dict[GroupPart, Price] = {}
+        self._ends: dict[GroupPart, tuple[float, float]] = {}
+
+    def at_level(self, runs: LevelRuns) -> "GroupPrices":
+        """The same at the level of some runs."""
+        of = self._model, self._chip, self._kernels, self._compared_as, self._network_pct
+        return GroupPrices(*of, runs)
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Kernels that were priced, of whose closed forms no error is known."""
+        if self._runs is not None and self._runs.level == "at":
+            return []
+        used = {
+            (each.mapped.kernel, _variant(each), each.ground.place.offchip is not None)
+            for part in self._prices
+            for each in self._kernels.of(part)
+        }
+        return sorted(
+            {
+                f"{kernel} {variant}".strip()
+                for kernel, variant, memory in used
+                if chip_steps(self._compared_as, kernel, "perf", memory=memory, variant=variant)
+                is None
+            }
+        )
+
+    def of(self, part: GroupPart) -> Price:
+        """Price of a part on one group."""
+        if part not in self._prices:
+            kernels, joules = self._kernels.of(part), 0.0
+            for each in kernels:
+                macs = KERNELS[each.mapped.kernel].macs(each.mapped.sizes, each.mapped.choices)
+                of_one = plan_energy_j(self._chip, each.ground.place, each.mapped.plan, macs)
+                joules += (of_one or 0.0) * each.times * each.ground.tiles
+            cycles = sum(each.cycles for each in kernels) * self._ratio(part)
+            self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
+        return self._prices[part]
+
+    def ends(self, part: GroupPart) -> tuple[float, float]:
+        """The least and the most cycles that a part may take at level `at`.
+
+        Raises:
+            InputError: if the comparison of the levels is missing or stale.
+        """
+        if part not in self._ends:
+            ratio = self._ratio(part)
+            off = 0.0 if self._runs is None else self._ratios.error(part)
+            low = high = 0.0
+            for each in self._kernels.of(part):
+                cycles = ratio * each.mapped.cycles
+                ends = self._between(each, cycles) or EXACT
+                low += each.times * cycles * ends.low / (1 + off)
+                high += each.times * cycles * ends.high / (1 - off)
+            self._ends[part] = low, high
+        return self._ends[part]
+
+    def _between(self, kernel: GroupKernel, cycles: float) -> Between | None:
+        """Between what `at` may be by the comparisons, as a part of the cycles."""
+        level = "perf" if self._runs is None else self._runs.level
+        if level == "at":
+            return EXACT
+        place, mapped = kernel.ground.place, kernel.mapped
+        of = self._compared_as, self._network_pct, level
+        return between_at(*of, place, _variant(kernel), mapped, cycles)
+
+    def _ratio(self, part: GroupPart) -> float:
+        """How many times as long as at `perf` the kernels of a part take together."""
+        if self._runs is None:
+            return 1.0
+        (ratio,) = self._ratios.of(part)
+        return ratio
+
+    def _ran(self, part: GroupPart) -> Ran:
+        """All kernels of a part at the level of the runs: others may have other kernels."""
+        assert self._runs is not None
+        kernels = self._kernels.of(part)
+        place, operators = self._kernels.decided_by(part), self._kernels.operators(part)
+        plans = [(each.ground.place, each.mapped) for each in kernels]
+        choices, kept = kernels[0].ground.choices, isinstance(part, Decode) and part.in_sram
+        of = str(part), self._chip, place
+        ran = self._runs.ran(*of, operators, choices, lambda: plans, kept=kept)
+        perf, measured = (
+            sum(each.times * cycles for each, cycles in zip(kernels, found, strict=True))
+            for found in ran
+        )
+        return Ran((perf,), (measured,))
+
+    def plans(self, part: GroupPart) -> list[tuple[Ground, Mapped]]:
+        """Plans of a part's kernels, each as often as it runs."""
+        return [
+            (each.ground, each.mapped) for each in self._kernels.of(part) for _ in range(each.times)
+        ]
+
+    def _expert_bytes(self, part: GroupPart) -> float:
+        if not isinstance(part, Layer) or not part.experts:
+            return 0.0
+        return needed(self._model, part.tokens) * self._model.expert_bytes
+
+
+def _variant(kernel: GroupKernel) -> str:
+    """What comparisons of levels know a kernel's choices by."""
+    mapped, ground = kernel.mapped, kernel.ground
+    choices = replace(ground.choices, causal=mapped.choices.causal)
+    return KERNELS[mapped.kernel].variant(choices, ground.place)
