@@ -48,16 +48,7 @@ class Flag(NamedTuple):
     metavar: str | None = None
 
 
-#: What --set is, of every command that takes a chip.
-SET_HELP = "Change a figure of the chip, such as noc.hop_cycles=2 (repeatable)."
-SET = Flag(metavar="TABLE.FIELD=VALUE")
 NAME_OR_FILE = Flag(metavar="NAME|FILE")
-#: Variants of kernels, of every command that runs some.
-COLLECTIVE_HELP = "How reductions are made, if another way; see --list."
-SCHEDULE_HELP = "Of flat-attention: naive or async (default)."
-PARTITION_HELP = "Of partitioned-gemm: input, mn, k, 2d or auto (default)."
-PLACEMENT_HELP = "Of partitioned-gemm: linear (default), interleave, ring or mesh."
-GROUP_HELP = "Of flat-attention: GYxGX tiles of a group, or auto (default)."
 
 
 def chip_told(options: Mapping[str, Any]) -> str:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from wafertlm.options import NAME_OR_FILE, SET, SET_HELP
+from wafertlm.asked import shared
+from wafertlm.options import NAME_OR_FILE
 
 LEVELS = ("lt", "perf")
 
@@ -20,7 +21,7 @@ class DiesOptions:
     kernel_s: Annotated[float | None, "Seconds of a kernel before the collective."] = None
     repeat: Annotated[int, "Kernels and collectives."] = 1
     micro_batches: Annotated[int, "Parts when overlapped."] = 2
-    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
+    set: shared.Set = ()
 
 
 def known_names() -> dict[str, list[str]]:

@@ -5,28 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from tlm.errors import InputError, check_range
+from wafertlm.asked import shared
 from wafertlm.asked.kernel import COMPUTE_LEVELS, MEMORY_LEVELS
-from wafertlm.asked.mapped import (
-    DP_HELP,
-    MERGE_HELP,
-    MICRO_BATCH_HELP,
-    OVERLAP_HELP,
-    PARTITION_HELP,
-    PLACEMENT_HELP,
-    PP_HELP,
-    ROUTING_HELP,
-    ROUTINGS,
-    TP_HELP,
-)
-from wafertlm.options import (
-    COLLECTIVE_HELP,
-    GROUP_HELP,
-    NAME_OR_FILE,
-    SCHEDULE_HELP,
-    SET,
-    SET_HELP,
-    Flag,
-)
+from wafertlm.asked.mapped import ROUTINGS
+from wafertlm.options import NAME_OR_FILE, Flag
 
 if TYPE_CHECKING:  # slow to import: only to run
     from workloads.serving.price.cost import Batch
@@ -43,7 +25,7 @@ class IterationOptions:
     """An iteration, where it runs and at which levels; None where not given."""
 
     model: Annotated[str, "Model: a shipped one, a TOML file, or a config.json.", NAME_OR_FILE]
-    chip: Annotated[str, "Chip profile: a shipped one, or a TOML file.", NAME_OR_FILE]
+    chip: shared.Chip
     prefill: Annotated[
         tuple[str, ...],
         "New tokens of a prompt, and those in the cache before (repeatable).",
@@ -56,32 +38,30 @@ class IterationOptions:
     noc: Annotated[str | None, "Level of the network, if another."] = None
     memory: Annotated[str | None, "Level of off-chip memory, if another: at or perf."] = None
     compute: Annotated[str | None, "Level of the matrix engine, if another: at or perf."] = None
-    rtl: Annotated[
-        str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
-    ] = None
+    rtl: shared.Network = None
     grid: Annotated[
         str | None,
         "ROWSxCOLS of tiles: of the chip, default all, or of a region, default tuned.",
     ] = None
-    collective: Annotated[str | None, COLLECTIVE_HELP] = None
-    schedule: Annotated[str | None, SCHEDULE_HELP] = None
-    group: Annotated[str | None, GROUP_HELP] = None
+    collective: shared.Collective = None
+    schedule: shared.Schedule = None
+    group: shared.Group = None
     draft_tokens: Annotated[
         int | None, "Tokens drafted for each decoding request, which are verified too."
     ] = None
     expert_parallel: Annotated[int | None, "Dies that experts are dealt out to."] = None
-    tp: Annotated[int | None, TP_HELP] = None
-    pp: Annotated[int | None, PP_HELP] = None
-    dp: Annotated[int | None, DP_HELP] = None
-    micro_batch: Annotated[int | None, MICRO_BATCH_HELP] = None
-    partition: Annotated[str | None, PARTITION_HELP] = None
-    placement: Annotated[str | None, PLACEMENT_HELP] = None
-    routing: Annotated[str | None, ROUTING_HELP] = None
+    tp: shared.Tensor = None
+    pp: shared.Pipeline = None
+    dp: shared.Replicas = None
+    micro_batch: shared.MicroBatch = None
+    partition: shared.Partition = None
+    placement: shared.Placement = None
+    routing: shared.Routing = None
     links: Annotated[str | None, "Level between dies: perf (default) or lt."] = None
-    merge_copies: Annotated[bool, MERGE_HELP] = False
-    overlap: Annotated[bool, OVERLAP_HELP] = False
-    allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
-    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
+    merge_copies: shared.MergeCopies = False
+    overlap: shared.Overlap = False
+    allow_stale: shared.AllowStale = False
+    set: shared.Set = ()
 
     @property
     def batch(self) -> "Batch":
@@ -115,10 +95,6 @@ class IterationOptions:
 def known_names() -> dict[str, list[str]]:
     """What the options may name."""
     from tlm.chips import chip_names
-    from workloads.kernels.attention.flat_plan import SCHEDULES
-    from workloads.kernels.gemm.partition_plan import PARTITIONS
-    from workloads.kernels.parts.collectives import METHODS
-    from workloads.machine.order import PLACEMENTS
     from workloads.models import model_names
 
     return {
@@ -127,11 +103,9 @@ def known_names() -> dict[str, list[str]]:
         "levels": list(LEVELS),
         "memory": list(MEMORY_LEVELS),
         "compute": list(COMPUTE_LEVELS),
-        "collectives": list(METHODS),
-        "schedules": list(SCHEDULES),
+        **shared.variant_names(),
         "routings": list(ROUTINGS),
-        "partitions": list(PARTITIONS),
-        "placements": list(PLACEMENTS),
+        **shared.dealing_names(),
     }
 
 

@@ -5,18 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from tlm.errors import InputError
-from wafertlm.options import (
-    COLLECTIVE_HELP,
-    GROUP_HELP,
-    NAME_OR_FILE,
-    PARTITION_HELP,
-    PLACEMENT_HELP,
-    SCHEDULE_HELP,
-    SET,
-    SET_HELP,
-    Flag,
-    parse_group,
-)
+from wafertlm.asked import shared
+from wafertlm.options import Flag, parse_group
 
 if TYPE_CHECKING:  # slow to import: only to run
     from workloads.kernels.catalogue import Choices, Sizes
@@ -33,7 +23,7 @@ class KernelOptions:
     """A kernel, where it runs and at which levels; None where not given."""
 
     kernel: str
-    chip: Annotated[str, "Chip profile: a shipped one, or a TOML file.", NAME_OR_FILE]
+    chip: shared.Chip
     grid: Annotated[str, "ROWSxCOLS of its tiles."]
     shape: Annotated[
         str,
@@ -49,15 +39,13 @@ class KernelOptions:
     compute: Annotated[
         str | None, "Level of the matrix engine, if another: rtl, at or perf (its roofline)."
     ] = None
-    rtl: Annotated[
-        str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
-    ] = None
-    collective: Annotated[str | None, COLLECTIVE_HELP] = None
+    rtl: shared.Network = None
+    collective: shared.Collective = None
     groups: Annotated[
         str | None, "Of mesh-gemv: groups of each level of its tree but the last."
     ] = None
-    schedule: Annotated[str | None, SCHEDULE_HELP] = None
-    group: Annotated[str | None, GROUP_HELP] = None
+    schedule: shared.Schedule = None
+    group: shared.Group = None
     heads_per_group: Annotated[
         int | None, "Of flat-attention: heads, or blocks of rows, that a group has under way: 1, 2."
     ] = None
@@ -83,15 +71,19 @@ class KernelOptions:
     causal: Annotated[
         bool, "Of attention: no row sees the keys of tokens after its own; rows are the last."
     ] = False
-    partition: Annotated[str | None, PARTITION_HELP] = None
-    placement: Annotated[str | None, PLACEMENT_HELP] = None
+    partition: Annotated[str | None, "Of partitioned-gemm: input, mn, k, 2d or auto (default)."] = (
+        None
+    )
+    placement: Annotated[
+        str | None, "Of partitioned-gemm: linear (default), interleave, ring or mesh."
+    ] = None
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
         Flag(metavar="FILE"),
     ] = None
-    allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
-    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
+    allow_stale: shared.AllowStale = False
+    set: shared.Set = ()
 
     @property
     def sizes(self) -> "Sizes":
@@ -137,12 +129,8 @@ class KernelOptions:
 def known_names() -> dict[str, list[str]]:
     """What the options may name."""
     from tlm.chips import chip_names
-    from workloads.kernels.attention.flat_plan import SCHEDULES
     from workloads.kernels.catalogue import KERNELS
-    from workloads.kernels.gemm.partition_plan import PARTITIONS
-    from workloads.kernels.parts.collectives import METHODS
     from workloads.machine.dtypes import DTYPE_BITS
-    from workloads.machine.order import PLACEMENTS
 
     return {
         "kernels": list(KERNELS),
@@ -152,10 +140,8 @@ def known_names() -> dict[str, list[str]]:
         "memory": list(MEMORY_LEVELS),
         "compute": list(COMPUTE_LEVELS),
         "dtypes": list(DTYPE_BITS),
-        "collectives": list(METHODS),
-        "schedules": list(SCHEDULES),
-        "partitions": list(PARTITIONS),
-        "placements": list(PLACEMENTS),
+        **shared.variant_names(),
+        **shared.dealing_names(),
     }
 
 

@@ -6,29 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tlm.errors import InputError, check_range, choose, hold_least
-from wafertlm.asked.mapped import (
-    DP_HELP,
-    MERGE_HELP,
-    MICRO_BATCH_HELP,
-    ON_POOLS,
-    OVERLAP_HELP,
-    PARTITION_HELP,
-    PLACEMENT_HELP,
-    PP_HELP,
-    ROUTING_HELP,
-    ROUTINGS,
-    TP_HELP,
-)
-from wafertlm.options import (
-    COLLECTIVE_HELP,
-    GROUP_HELP,
-    NAME_OR_FILE,
-    SCHEDULE_HELP,
-    SET,
-    SET_HELP,
-    Flag,
-    parse_group,
-)
+from wafertlm.asked import shared
+from wafertlm.asked.mapped import ON_POOLS, ROUTINGS
+from wafertlm.options import NAME_OR_FILE, Flag, parse_group
 from workloads.serving.schedulers import SCHEDULERS, is_custom
 
 if TYPE_CHECKING:  # slow to import: only to run
@@ -67,12 +47,12 @@ class ServeOptions:
     expert_parallel: Annotated[
         int | None, "Groups of GPUs, or dies of a group, that whole experts are dealt out to."
     ] = None
-    tp: Annotated[int | None, TP_HELP] = None
-    pp: Annotated[int | None, PP_HELP] = None
-    dp: Annotated[int | None, DP_HELP] = None
-    micro_batch: Annotated[int | None, MICRO_BATCH_HELP] = None
-    partition: Annotated[str | None, PARTITION_HELP] = None
-    placement: Annotated[str | None, PLACEMENT_HELP] = None
+    tp: shared.Tensor = None
+    pp: shared.Pipeline = None
+    dp: shared.Replicas = None
+    micro_batch: shared.MicroBatch = None
+    partition: shared.Partition = None
+    placement: shared.Placement = None
     prefill_tp: Annotated[int | None, "Of the prefill pool, if others: --tp."] = None
     prefill_pp: Annotated[int | None, "The same: --pp."] = None
     prefill_dp: Annotated[int | None, "The same: --dp."] = None
@@ -85,9 +65,9 @@ class ServeOptions:
     decode_chip: Annotated[
         str | None, "Chip whose cores decode, on the same network.", NAME_OR_FILE
     ] = None
-    routing: Annotated[str | None, ROUTING_HELP] = None
-    merge_copies: Annotated[bool, MERGE_HELP] = False
-    overlap: Annotated[bool, OVERLAP_HELP] = False
+    routing: shared.Routing = None
+    merge_copies: shared.MergeCopies = False
+    overlap: shared.Overlap = False
     trace: Annotated[Path | None, "CSV or .jsonl file of requests."] = None
     workload: Annotated[
         str | None, "Generated requests with the lengths of a data set, or all alike: fixed:IN:OUT."
@@ -125,13 +105,11 @@ class ServeOptions:
     acceptance: Annotated[float, "Of a drafted token."] = 0.7
     find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False
     attainment: Annotated[float, "Share that must."] = 0.9
-    collective: Annotated[str | None, COLLECTIVE_HELP] = None
-    schedule: Annotated[str | None, SCHEDULE_HELP] = None
-    group: Annotated[str | None, GROUP_HELP] = None
-    rtl: Annotated[
-        str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
-    ] = None
-    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
+    collective: shared.Collective = None
+    schedule: shared.Schedule = None
+    group: shared.Group = None
+    rtl: shared.Network = None
+    set: shared.Set = ()
 
     @property
     def is_disaggregated(self) -> bool:
@@ -233,8 +211,6 @@ class ServeOptions:
 
 def known_names() -> dict[str, list[str]]:
     """What the options may name."""
-    from workloads.kernels.attention.flat_plan import SCHEDULES
-    from workloads.kernels.parts.collectives import METHODS
     from workloads.models import DTYPE_BYTES, model_names
     from workloads.serving.load.generator import WORKLOADS
     from workloads.serving.price.models import serving_chips
@@ -246,8 +222,7 @@ def known_names() -> dict[str, list[str]]:
         "levels": list(LEVELS),
         "workloads": [*sorted(WORKLOADS), "fixed:IN:OUT"],
         "weights": list(DTYPE_BYTES),
-        "collectives": list(METHODS),
-        "schedules": list(SCHEDULES),
+        **shared.variant_names(),
         "routings": list(ROUTINGS),
     }
 
