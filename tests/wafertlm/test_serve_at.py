@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from tlm.chips import find_chip
+from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
 from workloads.models import find_model
-from workloads.serving.price import level_ratios
+from workloads.serving.price import level_ratios, level_runs
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.iteration import Layer
 from workloads.serving.price.level_grid import OnGrid
-from workloads.serving.price.level_runs import LevelRuns
+from workloads.serving.price.level_runs import CountedRuns, LevelRuns
 from workloads.serving.price.models import serving_model
 from workloads.serving.price.tile_price import TilePrice
 
@@ -72,7 +73,10 @@ def test_the_router_decides_at_level_at(model: str, tmp_path: Path) -> None:
 
 
 def test_the_interval_is_that_of_interpolation_alone(
-    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     def near(part: OnGrid) -> list[OnGrid]:
         return [part._replace(tokens=12)] if isinstance(part, Layer) else [part]
@@ -84,6 +88,7 @@ def test_the_interval_is_that_of_interpolation_alone(
         rate_rps=2.0, requests=2, level="at",
     )  # fmt: skip
     found = serve_result(options)
+    assert re.search("level at: at least .* steps and packets", capsys.readouterr().err)
     low, high = found["interval"]["ttft_s"]["low"], found["interval"]["ttft_s"]["high"]
     assert low < found["ttft_s"]["mean"] < high < 1.2 * low
     assert found["error"]["rests_on"]["noc"]["level"] == "at"
@@ -101,14 +106,22 @@ def test_what_costs_too_much_is_refused_before_it_runs(tmp_path: Path) -> None:
     assert told == []
 
 
-def test_the_bound_is_on_all_that_is_measured(
+def test_the_cost_of_all_is_bounded_and_of_what_is_kept_there_is_none(
     model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told: list[str] = []
-    price_at(model, tmp_path / "free", told).cost(Batch(((32, 0),), 0, 0, 1))
+    price = serving_model(find_model(model), find_chip(CHIP, SET))
+    assert isinstance(price, TilePrice)
+    batch, told = Batch(((8, 0),), 0, 0, 1), list[str]()
+    folder = tmp_path / "at"
+    counted = CountedRuns(folder)
+    price.at_level(counted).cost(batch)
+    assert not folder.exists()
+    price_at(model, folder, told).cost(batch)
     costs = [int(re.findall(r"([0-9,]+) steps", each)[0].replace(",", "")) for each in told]
-    monkeypatch.setattr("tlm.engines.at.cost.BOUND", sum(costs) - 1)
-    some: list[str] = []
-    with pytest.raises(InputError, match="--level: at takes "):
-        price_at(model, tmp_path / "bound", some).cost(Batch(((32, 0),), 0, 0, 1))
-    assert some == told[:-1] and some
+    assert sum(costs) == counted.cost.steps + counted.cost.packets
+    again = CountedRuns(folder)
+    price.at_level(again).cost(batch)
+    assert again.cost == Cost()
+    monkeypatch.setattr(level_runs, "NIGHT", sum(costs) - 1)
+    with pytest.raises(InputError, match="--level: at takes .* and more; allowed: "):
+        price.at_level(CountedRuns(tmp_path / "other")).cost(batch)

@@ -216,6 +216,8 @@ def test_shares_and_error_of_an_iteration_are_those_of_its_kernels() -> None:
 
 
 def test_other_levels_and_gpus_are_refused(wafertlm: Wafertlm) -> None:
+    with pytest.raises(InputError, match="--level: at takes .*; allowed: 100,000,000"):
+        serve_result(ServeOptions(**SERVED, level="at"))  # before anything runs
     with pytest.raises(InputError, match="--level: found 'lt' with 'h100x1'; allowed: perf"):
         serve_result(ServeOptions(**SERVED | {"chip": "h100x1"}, level="lt"))
     options = [f"--{name.removesuffix('_rps')}={value}" for name, value in SERVED.items()]

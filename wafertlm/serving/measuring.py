@@ -2,14 +2,19 @@
 
 import math
 import time
+from collections.abc import Sequence
 
 from rich.markup import escape
 
 from wafertlm.output import log
-from workloads.serving.price.level_runs import LevelRuns, RunLevel
+from workloads.serving.price.cost import Batch
+from workloads.serving.price.level_runs import CountedRuns, LevelRuns, RunLevel
+from workloads.serving.price.models import OnTiles
 
 #: Seconds between two lines.
 _TOLD_EVERY_S = 5.0
+#: All kinds of kernels, of the least sizes.
+_ANY = Batch(((1, 0),), 1, 1, 2)
 
 
 def level_runs(level: RunLevel) -> LevelRuns:
@@ -17,6 +22,24 @@ def level_runs(level: RunLevel) -> LevelRuns:
     from cosim.verilated.cache import cache_folder  # slow to import: only at such a level
 
     return LevelRuns(level, cache_folder() / level, _Told(level))
+
+
+def hold_cost(prices: Sequence[OnTiles]) -> None:
+    """Say what measurements at level `at` cost that every run needs, before the first of them.
+
+    Those are the ones by which interpolation is checked; sizes of the load come to them.
+
+    Raises:
+        InputError: if it is too much.
+    """
+    from cosim.verilated.cache import cache_folder  # slow to import: only at such a level
+
+    counted = CountedRuns(cache_folder() / "at")
+    for price in prices:
+        at = price.at_level(counted)
+        at.cost(_ANY)
+        at.at_end("high").cost(_ANY)
+    log(f"level at: at least {counted.cost}")
 
 
 class _Told:

@@ -19,7 +19,7 @@ from wafertlm.die_options import die_mapping
 from wafertlm.group_options import group_parallel
 from wafertlm.options import contents, recorded
 from wafertlm.plmr import RunKernel, plmr_warnings
-from wafertlm.serving.measuring import level_runs
+from wafertlm.serving.measuring import hold_cost, level_runs
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.groups import PD_PLACEMENTS, Parallel
 from workloads.machine.kv_levels import BLOCK_TOKENS
@@ -179,6 +179,8 @@ class Service:
             raise InputError(f"{found} '{self.chip.name}'; allowed: perf, as a GPU has no tiles")
         if level == "at" and self.custom is not None:
             raise InputError(f"{found} --rtl; allowed with it: perf, lt")
+        if level == "at":
+            hold_cost(self.tiles)
         runs = level_runs(level)
         self._price_by([price.at_level(runs) for price in self.tiles])
 

@@ -12,6 +12,7 @@ from tlm.calibrated import REPOSITORY, combined_hash, source_hashes
 from tlm.chips import Chip
 from tlm.chips.parts import PacketRouter, chip_router
 from tlm.engines.at.cost import Cost
+from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import OffChipMemory
@@ -47,6 +48,9 @@ class Ran(NamedTuple):
     measured: tuple[int, ...]
 
 
+#: Most steps and packets of all measurements of a run at level `at`: about a night's.
+NIGHT = 100_000_000
+_INSTEAD = "--level lt, or a chip of fewer tiles"
 #: At which a program can stand behind a price.
 RunLevel = Literal["lt", "at"]
 
@@ -66,7 +70,6 @@ class LevelRuns:
         self, level: RunLevel, folder: Path, tell: Callable[[str], None] | None = None
     ) -> None:
         self.level, self._folder = level, folder
-        self._spent = Cost()
         self._tell = tell or (lambda what: None)
 
     def ran(
@@ -92,8 +95,7 @@ class LevelRuns:
             kept: Whether keys and values lie in the tiles; of weights that do, where.
 
         Raises:
-            InputError: if level `at` costs too much, with all that these runs have measured, or
-                the profile has no router for it.
+            InputError: if level `at` costs too much, or the profile has no router for it.
         """
         content = {"place": repr(place), "operators": list(map(repr, operators)), "kept": kept}
         content |= {"choices": repr(choices), "level": self.level}
@@ -104,28 +106,23 @@ class LevelRuns:
         if (known := _read(path)) is not None:
             return known
         plans = planned()
-        if self.level == "at":
-            what = f"{what}, {self._held_cost(chip, plans)}"
-        self._tell(what)
-        cycles = [self._cycles(chip, *each) for each in plans]
-        ran = Ran(tuple(mapped.cycles for _, mapped in plans), tuple(cycles))
+        ran = self._measured(what, chip, plans, path)
         record = content | {"kernels": [mapped.kernel for _, mapped in plans]} | ran._asdict()
-        with whole_file(path) as scratch:
-            scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        self._keep(path, record)
         return ran
 
-    def _held_cost(self, chip: Chip, plans: Sequence[tuple[Place, Mapped]]) -> Cost:
-        """What programs cost at level `at`.
+    def _measured(
+        self, what: str, chip: Chip, plans: Sequence[tuple[Place, Mapped]], path: Path
+    ) -> Ran:
+        if self.level == "at":
+            what = f"{what}, {_held_cost(chip, plans)}"
+        self._tell(what)
+        cycles = [self._cycles(chip, *each) for each in plans]
+        return Ran(tuple(mapped.cycles for _, mapped in plans), tuple(cycles))
 
-        Raises:
-            InputError: if it is too much, with what has been measured.
-        """
-        bound, cost = chip_router(chip).packet_flits, Cost()
-        for place, mapped in plans:
-            cost += Cost.of(KERNELS[mapped.kernel].program(mapped.plan), bound, place.offchip)
-        self._spent += cost
-        self._spent.check("--level lt, or a chip of fewer tiles")
-        return cost
+    def _keep(self, path: Path, record: dict[str, Any]) -> None:
+        with whole_file(path) as scratch:
+            scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
     def _cycles(self, chip: Chip, place: Place, mapped: Mapped) -> int:
         program = KERNELS[mapped.kernel].program(mapped.plan)
@@ -134,6 +131,38 @@ class LevelRuns:
         from tlm.engines.lt import run_lt  # slow to import: only at its level
 
         return run_lt(program, place.timing, offchip=place.offchip).cycles
+
+
+class CountedRuns(LevelRuns):
+    """Counts what measurements at level `at` cost that have not been made, and makes none.
+
+    Args:
+        folder: Where measurements are kept.
+
+    Attributes:
+        cost: Of all so far.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("at", folder)
+        self.cost = Cost()
+        self._counted: set[Path] = set()
+
+    def _measured(
+        self, what: str, chip: Chip, plans: Sequence[tuple[Place, Mapped]], path: Path
+    ) -> Ran:
+        if path not in self._counted:
+            self._counted.add(path)
+            self.cost += _held_cost(chip, plans)
+            if self.cost.steps + self.cost.packets > NIGHT:
+                raise InputError(
+                    f"--level: at takes {self.cost} and more; allowed: {NIGHT:,}; take {_INSTEAD}"
+                )
+        perf = tuple(mapped.cycles for _, mapped in plans)
+        return Ran(perf, perf)
+
+    def _keep(self, path: Path, record: dict[str, Any]) -> None:
+        """Nothing was measured."""
 
 
 def _cycles_at(program: Program, router: PacketRouter, edge: Edge | None) -> int:
@@ -153,6 +182,19 @@ def _cycles_at(program: Program, router: PacketRouter, edge: Edge | None) -> int
     mesh = HandshakeMesh(rows, program.cols, router.timing)
     cut = replace(router.timing, fifo_depth=router.packet_flits)
     return run_at(program, cut, mesh, offchip=memory).cycles
+
+
+def _held_cost(chip: Chip, plans: Sequence[tuple[Place, Mapped]]) -> Cost:
+    """What programs cost at level `at`.
+
+    Raises:
+        InputError: if it is too much.
+    """
+    bound, cost = chip_router(chip).packet_flits, Cost()
+    for place, mapped in plans:
+        cost += Cost.of(KERNELS[mapped.kernel].program(mapped.plan), bound, place.offchip)
+    cost.check(_INSTEAD)
+    return cost
 
 
 def _read(path: Path) -> Ran | None:
