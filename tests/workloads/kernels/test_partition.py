@@ -250,7 +250,7 @@ def check_on_rtl(side: int, dtype: str, partition: str, placement: str) -> None:
     ("partition", "placement"), [("mn", "linear"), ("k", "interleave"), ("2d", "mesh")]
 )
 def test_tiles_in_verilog(partition: str, placement: str) -> None:
-    check_on_rtl(4, "int8", partition, placement)
+    check_on_rtl(2, "int8", partition, placement)
 
 
 @pytest.mark.parametrize("partition", ["mn", "k", "2d"])
