@@ -195,9 +195,7 @@ def test_router_under_random_traffic() -> None:
     assert_passes_traffic_in_its_cycles(RouterVariant())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n == "two_stages" else pytest.mark.slow) for n in _VARIANTS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _VARIANTS)
 def test_router_of_other_parameters(name: str) -> None:
     assert_passes_traffic_in_its_cycles(_VARIANTS[name])

@@ -69,14 +69,21 @@ def test_errors_are_within_their_bounds_but_for_those_named() -> None:
     assert sorted(beyond) == sorted(MISSES)
 
 
-@pytest.mark.parametrize("chip", ["rtl", pytest.param("flat32", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("chip", "grids"),
+    [
+        ("rtl", [(4, 4)]),
+        pytest.param("rtl", [(4, 4), (8, 8)], marks=pytest.mark.slow),
+        pytest.param("flat32", [(4, 4), (8, 8)], marks=pytest.mark.slow),
+    ],
+)
 def test_cases_that_were_drawn_later_are_as_near(
-    chip: str, monkeypatch: pytest.MonkeyPatch
+    chip: str, grids: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A seed that nothing was looked at with, on small grids, of kernels by themselves."""
     alone = [(name, Choices()) for name in KERNELS]
     monkeypatch.setattr(chips, "_runs", lambda grid: alone)
-    for (kernel, _), each in spreads(list(chip_points(2026, [chip], [(4, 4), (8, 8)]))).items():
+    for (kernel, _), each in spreads(list(chip_points(2026, [chip], grids))).items():
         if kernel not in MISSES:
             assert each.mean_abs_pct <= 1.2 * MEAN_PCT, (kernel, each)
             assert each.max_abs_pct <= 1.5 * WORST_PCT, (kernel, each.worst)
@@ -118,10 +125,20 @@ def test_lt_is_near_at_in_every_variant_of_flat_attention() -> None:
     assert beyond == AT_VARIANT_MISSES
 
 
-def test_equal_seeds_give_equal_cases() -> None:
+@pytest.mark.parametrize(
+    "kernels",
+    [("summa", "rms-norm"), pytest.param(tuple(KERNELS), marks=pytest.mark.slow)],
+    ids=["two", "all"],
+)
+def test_equal_seeds_give_equal_cases(
+    kernels: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [(name, choices) for name, choices in chips._runs((4, 4)) if name in kernels]
+    monkeypatch.setattr(chips, "_runs", lambda grid: runs)
     stored = [
         point
         for point in load_chips().points
-        if point.chip == "flat32" and point.case.startswith("4x4")
+        if point.chip == "flat32" and point.case.startswith("4x4") and point.kernel in kernels
     ]
+    assert {point.kernel for point in stored} == {*kernels}
     assert list(chip_points(7, ["flat32"], [(4, 4)])) == stored

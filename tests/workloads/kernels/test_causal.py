@@ -107,12 +107,13 @@ def flat_plans(shape: AttentionShape, at: Place, cuts: Sequence[tuple[int, int]]
             yield FlatPlan(at, shape, block, *blocks, group, *how)
 
 
-@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("cut", [(2, 2), pytest.param((1, 3), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("memory", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_flat_attention(sizes: tuple[int, ...], memory: bool) -> None:
+def test_flat_attention(sizes: tuple[int, ...], memory: bool, cut: tuple[int, int]) -> None:
     at, shape = tiles((2, 4), memory=memory), AttentionShape(*sizes, causal=True)
     plans = [plan_flat(shape, at, "network", schedule, UNIT) for schedule in SCHEDULES]
-    plans += flat_plans(shape, at, ((2, 2), (1, 3)))
+    plans += flat_plans(shape, at, [cut])
     for seed, plan in enumerate(plans):
         check(plan, [seed])
         program = build(plan)
@@ -278,7 +279,13 @@ def error_pct(
     return 100 * (found.closed_form(*on_own_tiles(plan, program, timing, tile)) / lt - 1)
 
 
-@pytest.mark.parametrize("name", ["flat32", "npusim-large", "npusim-small", "rtl"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "flat32",
+        *[pytest.param(n, marks=pytest.mark.slow) for n in ("npusim-large", "npusim-small", "rtl")],
+    ],
+)
 @pytest.mark.parametrize(
     ("kernels", "mean_pct", "worst_pct"),
     [
