@@ -137,7 +137,7 @@ def served_figures(case: ServedCase) -> Figures:
         groups = groups_on(chip, parallel)
         share = ceil_div(wanted, len(groups.pipelines[0]))
         watched = _Watched(model, groups, parallel, kv_wanted_tokens=share)
-        schedulers = [_fused() for _ in groups.pipelines[0]]
+        schedulers = [fused(_STAGES) for _ in groups.pipelines[0]]
         result = run(load, schedulers[0], watched, beside=schedulers[1:], share=watched.share)
     assert isinstance(watched, _Watched)
     return {
@@ -162,9 +162,10 @@ def _chunked() -> Scheduler:
     return make_scheduler("chunked", SchedulerOptions(token_budget=_PREFILL_TOKENS), _STAGES)
 
 
-def _fused() -> Scheduler:
+def fused(stages: int) -> Scheduler:
+    """Prompts and decoding together, by the published budget, on a pipeline."""
     options = SchedulerOptions(budget_units=_BUDGET, chunk_units=_CHUNK)
-    return make_scheduler("pd-fusion", options, _STAGES)
+    return make_scheduler("pd-fusion", options, stages)
 
 
 def study_chip(core: Core, noc_gb_s: int) -> Chip:
