@@ -1,17 +1,24 @@
 """Programs that this process starts: they end when it does, and so do all that they start."""
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from tlm.scratch import scratch_folder
+
+if TYPE_CHECKING:  # slow to import: only for pools
+    from concurrent.futures import ProcessPoolExecutor
 
 # Kills a group of processes when its input ends without a line: when the process that holds the
 # other end is gone, however it ended.
 _WATCH = 'read -r ended || kill -9 "-$1"'
+
+_PR_SET_PDEATHSIG = 1
 
 _running: set[int] = set()
 _ended: set[int] = set()
@@ -67,6 +74,26 @@ def _run(
     if child.pid in _ended:
         raise KeyboardInterrupt
     return subprocess.CompletedProcess(command, child.returncode, printed)
+
+
+def pool(workers: int | None = None) -> "ProcessPoolExecutor":
+    """Processes for calls.
+
+    Args:
+        workers: How many; None: one for each core.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(
+        workers or os.cpu_count(), initializer=_end_with, initargs=(os.getpid(),)
+    )
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end with the one that started it, in whatever way that ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended in the meantime
+        os._exit(1)
 
 
 def end_all() -> None:

@@ -7,7 +7,6 @@ path of the report.
 
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from rich.table import Table
 
 from calibration.campaign import repeat
 from calibration.experiment import LawContradictedError
+from tlm import children
 from tlm.errors import InputError
 from wafertlm.commands.doctor import doctor_result
 from wafertlm.kernel import KernelOptions, run_kernel
@@ -95,7 +95,7 @@ def _measure() -> dict[str, Any]:
 def _simulate_wafer() -> list[dict[str, Any]]:
     """Kernels on the whole wafer, a process each; rows in order."""
     log("[3/5] MeshGEMM and SUMMA on 720x720 cores, loosely timed")
-    with progress("kernels") as bar, ProcessPoolExecutor(os.cpu_count()) as pool:
+    with progress("kernels") as bar, children.pool() as pool:
         rows = []
         for done, row in enumerate(pool.map(_run_kernel, _KERNELS), start=1):
             rows.append(row)

@@ -4,11 +4,11 @@ Numba compiles a loop when it is first run, and keeps the machine code beside it
 changes. So small runs of commands, of which each compiles what none before it does, compile all.
 """
 
-import os
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 
+from tlm import children
 from tlm.tiles import outside_mesh
 from wafertlm import cli
 from wafertlm.output import log, progress
@@ -41,7 +41,7 @@ RUNS = (
 def main() -> None:
     """Compile, in a process for each processor; what fails is told, and compiled on its use."""
     log("compiling the models, about a minute, once")
-    with ProcessPoolExecutor(os.cpu_count()) as pool, progress("models compiled") as bar:
+    with children.pool() as pool, progress("models compiled") as bar:
         runs = [pool.submit(_run, arguments) for arguments in RUNS]
         runs.append(pool.submit(_prepare_tiles))
         for done, run in enumerate(as_completed(runs), start=1):

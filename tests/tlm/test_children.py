@@ -84,3 +84,17 @@ def test_they_end_with_a_process_that_is_killed(
     parent.send_signal(how)
     parent.wait(5)
     hold_gone(process)
+
+
+def test_processes_of_a_pool_end_with_what_started_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    monkeypatch.chdir(tmp_path)
+    waits = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    line = f"from tlm.children import pool; pool(1).submit(exec, {waits!r}).result()"
+    parent = subprocess.Popen([sys.executable, "-c", line], env=environment)
+    process = grandchild()
+    parent.kill()
+    parent.wait()
+    hold_gone(process)

@@ -1,8 +1,5 @@
 """What a trial's run gives, kept by the content of what was asked."""
 
-import ctypes
-import os
-import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,6 @@ from wafertlm.stopwatch import Stopwatch, stopwatch
 
 #: Parts of a result that are no figures.
 _BESIDE = {"command", "options", "contents", "provenance", *TIMES}
-_PR_SET_PDEATHSIG = 1
 _TOO_LARGE = "this machine has too little memory for it"
 
 
@@ -71,13 +67,6 @@ def answer_elsewhere(job: Job, kept: Path) -> tuple[Answer, tuple[float, float]]
     with stopwatch() as watch:
         found = answer(job, kept, watch)
     return found, watch.compiled
-
-
-def begin_worker(parent: int) -> None:
-    """Have this process of a pool end with the one that started it, in whatever way that ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended in the meantime
-        os._exit(1)
 
 
 def figures_of(result: Mapping[str, Any]) -> dict[str, float | int | None]:

@@ -3,14 +3,15 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import active_children
 from pathlib import Path
 
+from tlm import children
 from tlm.errors import InputError
-from wafertlm.explore.answer import Answer, answer, answer_elsewhere, begin_worker
+from wafertlm.explore.answer import Answer, answer, answer_elsewhere
 from wafertlm.explore.question import Job
 from wafertlm.explore.study import OWN, Due, Exploration, Known
 from wafertlm.output import CheckFailedError, Progress
@@ -51,7 +52,7 @@ def workers_at(kept: Path, workers: int, watch: Stopwatch) -> Iterator[Submit]:
         inner.add_done_callback(ended)
         return outer
 
-    with ProcessPoolExecutor(workers, initializer=begin_worker, initargs=(os.getpid(),)) as pool:
+    with children.pool(workers) as pool:
         pool.submit(os.getpid).result()
         try:
             yield submit

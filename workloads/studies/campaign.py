@@ -9,11 +9,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tlm import children
 from tlm.errors import InputError
 from tlm.files import whole_file
 
@@ -106,7 +107,7 @@ def _run(
         for task in tasks:
             yield task, simulate(cases[task.case], task.seed)
         return
-    with ProcessPoolExecutor(workers) as pool:
+    with children.pool(workers) as pool:
         futures = {pool.submit(simulate, cases[task.case], task.seed): task for task in tasks}
         try:
             for future in as_completed(futures):
