@@ -146,3 +146,9 @@ def test_what_is_no_result_and_what_none_can_say(
     ran = wafertlm("serve", "--config", file)
     assert (ran.status, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"error: {file}: {message}")
+
+
+def test_only_commands_that_are_compared_are_printed(wafertlm: Wafertlm) -> None:
+    ran = wafertlm("compare", "4x4", "--print-config")
+    known = "known: iteration, kernel, noc, serve"
+    assert (ran.status, ran.stderr) == (2, f"error: unknown command '4x4'; {known}\n")

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from tlm.errors import InputError
+from tlm.errors import InputError, choose
 from wafertlm.commands.repeated import options_of_result
 
 _COMMAND, _OPTIONS = "command", "options"
@@ -66,13 +66,18 @@ def config_options() -> list[click.Option]:
 
 
 def config_text(context: click.Context) -> str:
-    """The file that repeats a command line: what was given, by any means."""
+    """The file that repeats a command line: what was given, by any means.
+
+    Raises:
+        InputError: for a command that is not compared.
+    """
     import tomli_w  # slow to import: only to print
 
     command = context.command
     found: dict[str, Any] = {_COMMAND: command.name, **_given(context)}
     compared, words = found.get("compared"), _words_of_another(command)
     if words is not None and compared is not None:
+        choose("command", compared, _comparable())
         listed = found.pop(words, [])
         with _command(compared).make_context(compared, listed) as inner:
             found[_OPTIONS] = _given(inner)
