@@ -28,8 +28,9 @@ _PIPE_S = 5.0
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which takes the place of ``path`` at the end.
 
-    Folders that are missing are made. What is no file, such as a device or a pipe, stays what it
-    is: it is written to at the end. So is a link, whose file is replaced.
+    Folders that are missing are made, and go again if the file does not appear. What is no file,
+    such as a device or a pipe, stays what it is: it is written to at the end. So is a link, whose
+    file is replaced.
 
     Raises:
         InputError: naming the path, if it cannot be written.
@@ -43,16 +44,30 @@ def whole_file(path: Path) -> Iterator[Path]:
                 yield folder / path.name
                 _copy(folder / path.name, target)
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
         # The ending stays: writers take the format from it.
         begin = f".{hashlib.sha256(target.name.encode()).hexdigest()[:16]}"
         end = target.suffix if len(target.suffix) < 20 else ""
-        swept(target.parent, f"{begin}.*{end}")
-        with scratch_file(target.with_name(f"{begin}.{os.getpid()}{end}")) as scratch:
-            yield scratch
-            scratch.replace(target)
+        with _made(target.parent):
+            swept(target.parent, f"{begin}.*{end}")
+            with scratch_file(target.with_name(f"{begin}.{os.getpid()}{end}")) as scratch:
+                yield scratch
+                scratch.replace(target)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Have a folder, which stays only if all goes well."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):  # another has put something there
+                each.rmdir()
+        raise
 
 
 def hold_writable(path: Path) -> None:

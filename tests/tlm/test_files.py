@@ -25,6 +25,16 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_folders_of_a_file_that_does_not_appear_go_again(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "table.csv"
+    with pytest.raises(ZeroDivisionError), whole_file(path):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with whole_file(path) as scratch:
+        scratch.touch()
+    assert path.exists()
+
+
 def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     with whole_file(tmp_path / "link") as scratch:
