@@ -59,7 +59,9 @@ def _targets(result: Result) -> Table:
 
 
 def _other_chips(result: Result) -> Table:
-    table = Table("case", "against", "figure", "change", "95 % interval", "winner")
+    table = Table("case", "against", "figure", "change", "95 % interval")
+    for column in ("at low and high prices", "overloaded at prices", "winner"):
+        table.add_column(column)
     table.title = "Layered prefill on other chips"
     for each in result["other_chips"]:
         table.add_row(
@@ -68,6 +70,8 @@ def _other_chips(result: Result) -> Table:
             each["figure"],
             f"{each['change_pct']:+.1f} %",
             _interval(each["ci95_pct"]),
+            " and ".join(_number(each[f"at_{end}_prices_pct"]) for end in ("low", "high")),
+            ", ".join(each["overloaded"]),
             each["winner"],
         )
     return table

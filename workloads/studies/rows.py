@@ -53,12 +53,12 @@ def evaluate(row: Row, results: Results) -> dict[str, Any]:
 
     A change from another case is taken seed by seed, as cases share their requests. Its
     ``error_pct`` is that of the ratio of the two cases, its ``error_points`` the model's change
-    less the paper's.
+    less the paper's. ``interval`` is by the error of the prices, of a change with both cases at the
+    same end: they are on one chip.
     """
-    values = figures(results, row.case, row.figure)
-    if row.against is not None:
-        values = 100 * (values / figures(results, row.against, row.figure) - 1)
-    mean = float(np.mean(values)) if np.isfinite(values).all() else None
+    values = values_of(row, results)
+    mean = mean_of(values)
+    low, high = (mean_of(values_of(row, results, end)) for end in ("low", "high"))
     return {
         "id": row.name,
         "paper": row.paper,
@@ -68,13 +68,33 @@ def evaluate(row: Row, results: Results) -> dict[str, Any]:
         "fit": row.fit,
         "unit": row.unit,
         "ci95": None if mean is None else interval(values),
+        "interval": _around(mean, low, high),
         "note": row.note,
     }
+
+
+def values_of(row: Row, results: Results, end: str = "") -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """The model's value of a row in each seed, at an end of the prices' error if one is named.
+
+    NaN where a run does not have it, as runs on GPUs have no ends.
+    """
+    figure = f"{row.figure}_{end}" if end else row.figure
+    if end and figure not in results[row.case][0]:
+        return np.full(len(results[row.case]), np.nan)
+    values = figures(results, row.case, figure)
+    if row.against is not None:
+        values = 100 * (values / figures(results, row.against, figure) - 1)
+    return values
 
 
 def figures(results: Results, case: str, figure: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
     """A figure of a case, one value a seed; NaN where a run does not have it."""
     return np.array([run[figure] for run in results[case]], dtype=np.float64)
+
+
+def mean_of(values: "np.ndarray[Any, np.dtype[np.float64]]") -> float | None:
+    """The mean over the seeds; None if one of them has no value."""
+    return float(np.mean(values)) if np.isfinite(values).all() else None
 
 
 def interval(values: "np.ndarray[Any, np.dtype[np.float64]]") -> list[float] | None:
@@ -90,7 +110,10 @@ def interval(values: "np.ndarray[Any, np.dtype[np.float64]]") -> list[float] | N
 def interval_of(figures: Mapping[str, float | None], name: str) -> list[float] | None:
     """The ends of a figure by the error of its level, ``NAME_low`` and ``NAME_high``, if known."""
     low, high = (figures.get(f"{name}_{end}") for end in ("low", "high"))
-    value = figures[name]
+    return _around(figures[name], low, high)
+
+
+def _around(value: float | None, low: float | None, high: float | None) -> list[float] | None:
     if low is None or high is None or value is None:
         return None
     return [min(low, high, value), max(low, high, value)]

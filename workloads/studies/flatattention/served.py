@@ -4,12 +4,11 @@ Layered prefill, dies apart for prompts, and FlatAttention together. Nothing of 
 run is that of ``wafertlm serve`` at level `perf`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
-from tlm.errors import InputError
 from workloads.kernels.catalogue import Choices
 from workloads.models import load_model
 from workloads.serving.engine.pools import make_pools
@@ -18,10 +17,10 @@ from workloads.serving.engine.speculation import Speculation
 from workloads.serving.load.generator import generate
 from workloads.serving.price.die_price import DiesPrice
 from workloads.serving.price.models import serving_model
-from workloads.serving.price.tile_price import End
 from workloads.serving.result.metrics import Slo
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
 from workloads.studies.campaign import Figures
+from workloads.studies.ends import with_ends
 from workloads.studies.flatattention.wafer import CHIP, MODEL, TOKENS
 
 WORKLOAD, REQUESTS, SEED, ACCEPTANCE = "sharegpt", 2000, 0, 0.7
@@ -36,7 +35,6 @@ GROUPS: dict[str, tuple[int, int] | None] = {"FlatAttention": None, "no-groups":
 #: Dies of the pool for prompts, and tokens of a chunk there, as `serve` has them. Experts are dealt
 #: out to all dies of a pool: of a pipeline a wavefront would keep one group busy at a time.
 _PROMPT_DIES, _CHUNK_TOKENS = 32, 2048
-_ENDS: tuple[End, End] = ("low", "high")
 #: Figures by unit.
 SERVED = {"goodput_rps": "request/s", "ttft_s": "s", "tbt_ms": "ms"}
 
@@ -85,21 +83,11 @@ def served_facts() -> Iterator[ServedFact]:
 def served_figures(case: WaferServeCase) -> Figures:
     """Requests a second that attain both objectives, of those that come, and means of the times.
 
-    ``FIGURE_low`` and ``FIGURE_high`` are those of runs at both ends of the prices' error: None of
-    a run that is overloaded, as its figures depend on how many requests came, and where levels were
-    not compared. ``overloaded`` is 1 or 0.
+    ``FIGURE_low`` and ``FIGURE_high`` are those at both ends of the prices' error (`with_ends`).
+    ``overloaded`` is 1 or 0.
     """
     prices = _prices(case.scheduler == APART, GROUPS[case.attention])
-    figures = _served(case, prices)
-    ends: Figures = {}
-    for end in _ENDS:
-        try:
-            found = _served(case, tuple(price.at_end(end) for price in prices))
-        except InputError:  # comparisons are missing or stale
-            found = dict.fromkeys(figures, None)
-        known = found["overloaded"] == 0.0 and not any(price.not_compared for price in prices)
-        ends |= {f"{name}_{end}": found[name] if known else None for name in SERVED}
-    return figures | ends
+    return with_ends(prices, partial(_served, case))
 
 
 @cache
@@ -112,7 +100,7 @@ def _prices(apart: bool, group: tuple[int, int] | None) -> tuple[DiesPrice, ...]
     return (cast(DiesPrice, serving_model(model, CHIP, choices=choices)),)
 
 
-def _served(case: WaferServeCase, prices: tuple[DiesPrice, ...]) -> Figures:
+def _served(case: WaferServeCase, prices: Sequence[DiesPrice]) -> Figures:
     trace = generate(WORKLOAD, REQUESTS, case.rate_rps, 1.0, SEED)
     how: dict[str, Any] = {"slo": SLO, "speculation": Speculation(TOKENS - 1, ACCEPTANCE, SEED)}
     if case.scheduler == APART:
@@ -128,7 +116,7 @@ def _served(case: WaferServeCase, prices: tuple[DiesPrice, ...]) -> Figures:
     }
 
 
-def _pools(prices: tuple[DiesPrice, ...]) -> Pools:
+def _pools(prices: Sequence[DiesPrice]) -> Pools:
     """Pools with given prices."""
     made = make_pools(MODEL, CHIP, prefill_units=_PROMPT_DIES)
     prefill, decode = prices

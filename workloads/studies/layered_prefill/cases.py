@@ -21,6 +21,7 @@ from workloads.serving.price.models import serving_model
 from workloads.serving.result.metrics import Slo
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
 from workloads.studies.campaign import Figures
+from workloads.studies.ends import with_ends
 
 # The paper does not say how many requests a run has, but for table 7.
 REQUESTS = 300
@@ -115,13 +116,23 @@ def _cost_model(name: str, chip: str, weights: Dtype | None, units: int | None) 
 
 
 def _serve(case: Case, seed: int, model: ServingModel) -> Figures:
-    return _figures(case, run(trace_of(case, seed), _scheduler(case), model, slo=Slo(*case.slo)))
+    trace, slo = trace_of(case, seed), Slo(*case.slo)
+    return with_ends(
+        [model],
+        lambda prices: _figures(case, run(trace, _scheduler(case), prices[0], slo=slo)),
+    )
 
 
 def _serve_apart(case: Case, seed: int, prefill_units: int) -> Figures:
     pools = _pools(case.model, case.chip, prefill_units)
-    trace = trace_of(case, seed)
-    return _figures(case, run_disaggregated(trace, _scheduler(case), pools, slo=Slo(*case.slo)))
+    trace, slo = trace_of(case, seed), Slo(*case.slo)
+
+    def served(prices: Sequence[ServingModel]) -> Figures:
+        prefill, decode = prices
+        priced = replace(pools, prefill=prefill, decode=decode)
+        return _figures(case, run_disaggregated(trace, _scheduler(case), priced, slo=slo))
+
+    return with_ends([pools.prefill, pools.decode], served)
 
 
 @lru_cache(maxsize=8)
@@ -145,9 +156,11 @@ def _figures(case: Case, result: Mapping[str, Any]) -> Figures:
         "Jain": result["jain_index"],
         "E2E_mean": result["e2e_s"]["mean"],
         "throughput": result["throughput_tok_s"],
+        "served_rps": case.requests / result["span_s"],
         "slo_attainment": result["slo_attainment"],
         "expert_load": result["expert_load_bytes"] / case.requests / 1e9,
         "energy": result["energy_mj_per_token"],
+        "overloaded": result["overloaded"],
     }
     return {name: None if value is None else float(value) for name, value in figures.items()}
 

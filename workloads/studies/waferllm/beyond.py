@@ -5,25 +5,24 @@ kernels; their price is of the project's own router, synthesised at the wafer's 
 """
 
 import json
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.chips import load_chip
-from tlm.errors import InputError
 from workloads.models import load_model
 from workloads.serving.engine.run import run
 from workloads.serving.load.generator import generate
 from workloads.serving.price.models import serving_model
-from workloads.serving.price.tile_price import End
 from workloads.serving.price.wafer_price import WaferPrice
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
 from workloads.studies.campaign import Figures
+from workloads.studies.ends import with_ends
 
 CHIP = "wse2"
 SCHEDULERS = ("static", "continuous", "layered", "chunked", "pd-fusion")
 WORKLOAD, RATE_RPS, REQUESTS, SEED = "sharegpt", 4.0, 200, 0
-_ENDS: tuple[End, End] = ("low", "high")
 _GATES = REPOSITORY / "verification" / "gates.json"
 
 
@@ -50,35 +49,22 @@ class RouterCase(NamedTuple):
 
 
 def served(case: ServeCase) -> Figures:
-    """Means over the requests, with their ends by the error of the prices.
-
-    An end is None where levels were not compared, or requests come faster than they are served:
-    times then depend on how many there were.
-    """
+    """Means over the requests, with their ends by the error of the prices (`with_ends`)."""
     price = serving_model(load_model(case.model), CHIP)
-    assert isinstance(price, WaferPrice)
-    figures, _ = _served(case.scheduler, price)
-    ends: Figures = {}
-    for end in _ENDS:
-        try:
-            found, overloaded = _served(case.scheduler, price.at_end(end))
-        except InputError:  # comparisons are missing or stale
-            found, overloaded = {}, True
-        ends |= {f"{name}_{end}": None if overloaded else found[name] for name in figures}
-    return figures | ends
+    return with_ends([price], partial(_served, case.scheduler))
 
 
-def _served(scheduler: str, price: WaferPrice) -> tuple[Figures, bool]:
+def _served(scheduler: str, prices: Sequence[WaferPrice]) -> Figures:
     """Means, and whether the wafer is overloaded."""
     trace = generate(WORKLOAD, REQUESTS, RATE_RPS, 1.0, SEED)
-    result = run(trace, make_scheduler(scheduler, SchedulerOptions()), price)
-    figures: Figures = {
+    result = run(trace, make_scheduler(scheduler, SchedulerOptions()), prices[0])
+    return {
         "ttft_s": result["ttft_s"]["mean"],
         "tbt_ms": result["tbt_ms"]["mean"],
         "throughput_tok_s": result["throughput_tok_s"],
         "j_per_token": result["energy_mj_per_output_token"] / 1e3,
+        "overloaded": float(bool(result["overloaded"])),
     }
-    return figures, bool(result["overloaded"])
 
 
 def router_gates(case: RouterCase) -> Figures:
