@@ -72,7 +72,9 @@ def test_the_router_decides_at_level_at(model: str, tmp_path: Path) -> None:
     assert seconds[0] != seconds[1]
 
 
-def test_the_interval_is_that_of_interpolation_alone(
+@pytest.mark.parametrize("level", ["lt", "at"])
+def test_the_interval_holds_that_of_interpolation(
+    level: str,
     model: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -85,13 +87,15 @@ def test_the_interval_is_that_of_interpolation_alone(
     monkeypatch.setattr(level_ratios, "checks", near)
     options = ServeOptions(
         model=model, chip=CHIP, set=SET, scheduler="chunked", workload="fixed:12:3",
-        rate_rps=2.0, requests=2, level="at",
+        rate_rps=2.0, requests=2, level=level,
     )  # fmt: skip
     found = serve_result(options)
-    assert re.search("level at: at least .* steps and packets", capsys.readouterr().err)
+    told = re.search("level at: at least .* steps and packets", capsys.readouterr().err)
+    assert (told is not None) == (level == "at")
     low, high = found["interval"]["ttft_s"]["low"], found["interval"]["ttft_s"]["high"]
     assert low < found["ttft_s"]["mean"] < high < 1.2 * low
-    assert found["error"]["rests_on"]["noc"]["level"] == "at"
+    assert found["error"]["rests_on"]["noc"]["level"] == level
+    assert any(note.startswith("interval: by how far interpolation") for note in found["notes"])
     assert serve_result(options) | {"wall_s": 0} == found | {"wall_s": 0}
 
 

@@ -173,6 +173,7 @@ def test_what_is_kept_is_told_by_its_content(tmp_path: Path) -> None:
     assert len(again) == 1
 
 
+@pytest.mark.slow  # test_serve_at.py has it on four tiles
 def test_serving_at_lt_has_the_interval_of_its_interpolation() -> None:
     found = serve_result(ServeOptions(**SERVED, level="lt"))
     closed = serve_result(ServeOptions(**SERVED))
@@ -226,6 +227,7 @@ def test_other_levels_and_gpus_are_refused(wafertlm: Wafertlm) -> None:
     assert "--level: found 'rtl'; allowed: perf, lt, at" in ran.stderr
 
 
+@pytest.mark.slow
 def test_levels_are_compared() -> None:
     given = [f"--{name.removesuffix('_rps')}={value}" for name, value in SERVED.items()]
     with stopwatch() as watch:
