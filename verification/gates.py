@@ -3,7 +3,6 @@
 What is counted, and how, says `cosim/synthesis/cells.py`.
 """
 
-import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,15 +11,15 @@ from pathlib import Path
 from typing import Self
 
 import click
-from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.console import Console
 from rich.table import Table
 
 from cosim.synthesis.cells import Cost, synthesised
 from cosim.synthesis.yosys import ToolError, read_command, sources_read, yosys_version
-from tlm.calibrated import REPOSITORY, file_hash, source_hashes
+from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.errors import InputError
-from tlm.files import whole_file
+from verification import stored
+from verification.stored import StoredRecord
 
 STORED = Path(__file__).with_name("gates.json")
 README = REPOSITORY / "rtl" / "README.md"
@@ -59,11 +58,7 @@ VARIANTS: dict[str, dict[str, int]] = {
 }
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class StoredGates(_Record):
+class StoredGates(StoredRecord):
     """Costs of all variants, the Verilog they are of, and the tool that counted them."""
 
     yosys: str
@@ -73,7 +68,7 @@ class StoredGates(_Record):
 
     def changed_sources(self) -> list[str]:
         """Files that are no longer what was synthesised."""
-        return [name for name, old in self.sources.items() if file_hash(REPOSITORY / name) != old]
+        return stored.changed_sources(self.sources)
 
     @classmethod
     def load(cls) -> Self:
@@ -82,10 +77,7 @@ class StoredGates(_Record):
         Raises:
             InputError: if it is missing or cannot be read.
         """
-        try:
-            return cls.model_validate_json(STORED.read_text(encoding="utf-8"))
-        except (OSError, ValidationError) as error:
-            raise InputError(f"{STORED}: {error}; run 'make gates'") from error
+        return stored.load(cls, STORED, "gates")
 
 
 def synthesise(parameters: Mapping[str, int]) -> tuple[Cost, list[Path]]:
@@ -145,37 +137,22 @@ def markdown(gates: StoredGates) -> str:
     )
 
 
-def with_block(text: str, block: str) -> str:
-    """A document with what stands between its marks ``gates`` replaced.
-
-    Raises:
-        InputError: if it does not have these marks.
-    """
-    begin, end = "<!-- gates: begin -->\n", "<!-- gates: end -->"
-    pattern = re.escape(begin) + ".*?" + re.escape(end)
-    if not re.search(pattern, text, re.DOTALL):
-        raise InputError(f"no '{begin.strip()}' with '{end}' after it in {README}")
-    return re.sub(pattern, lambda _: begin + block + end, text, count=1, flags=re.DOTALL)
-
-
 def write(gates: StoredGates) -> None:
     """Store the costs, and show them in `rtl/README.md`."""
-    document = with_block(README.read_text(encoding="utf-8"), markdown(gates))
-    for path, text in ((STORED, gates.model_dump_json(indent=2) + "\n"), (README, document)):
-        with whole_file(path) as scratch:
-            scratch.write_text(text, encoding="utf-8")
+    document = stored.with_block(README, "gates", markdown(gates))
+    stored.store({STORED: gates.model_dump_json(indent=2) + "\n", README: document})
 
 
-def differences(stored: StoredGates, counted: StoredGates) -> list[str]:
+def differences(known: StoredGates, counted: StoredGates) -> list[str]:
     """What is not as stored, a line each; empty if nothing is."""
     lines = []
-    if stored.yosys != counted.yosys:
-        lines.append(f"Yosys {counted.yosys}, stored with {stored.yosys}")
-    for name in sorted({*stored.sources, *counted.sources}):
-        if stored.sources.get(name) != counted.sources.get(name):
+    if known.yosys != counted.yosys:
+        lines.append(f"Yosys {counted.yosys}, stored with {known.yosys}")
+    for name in sorted({*known.sources, *counted.sources}):
+        if known.sources.get(name) != counted.sources.get(name):
             lines.append(f"{name} has changed")
-    for name in dict.fromkeys([*stored.costs, *counted.costs]):
-        old, new = stored.costs.get(name), counted.costs.get(name)
+    for name in dict.fromkeys([*known.costs, *counted.costs]):
+        old, new = known.costs.get(name), counted.costs.get(name)
         if old != new:
             lines.append(f"{name}: {_text(new)}, stored as {_text(old)}")
     return lines
@@ -205,7 +182,7 @@ def _report(lines: Sequence[str]) -> None:
 def main(to_write: bool, check: bool) -> None:
     """Synthesise the router's variants and print what they cost."""
     try:
-        stored = StoredGates.load() if check else None
+        known = StoredGates.load() if check else None
         counted = count_all()
         Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(_render(counted))
         if to_write:
@@ -216,8 +193,8 @@ def main(to_write: bool, check: bool) -> None:
     except ToolError as error:
         _report([str(error)])
     else:
-        if stored:
-            _report([*differences(stored, counted)])
+        if known:
+            _report([*differences(known, counted)])
 
 
 if __name__ == "__main__":

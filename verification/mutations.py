@@ -25,14 +25,15 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import click
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from tlm.calibrated import REPOSITORY, combined_hash, file_hash, source_hashes
 from tlm.errors import InputError
-from tlm.files import whole_file
+from verification import stored
+from verification.stored import StoredRecord
 
 FAULTS = Path(__file__).with_name("faults.toml")
 RECORD = Path(__file__).with_name("mutations.json")
@@ -47,10 +48,8 @@ _NOTICED = ("AssertionError", "HangError", "SimulationError", "StandstillError")
 _BESIDE_THE_POINT = ("SimulationError: building ", "is stale: ", "ImportError: ")
 
 
-class Fault(BaseModel):
+class Fault(StoredRecord):
     """A fault: in ``file``, the only occurrence of ``old`` becomes ``new``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     file: str
@@ -59,23 +58,19 @@ class Fault(BaseModel):
     tests: tuple[str, ...]
 
 
-class Caught(BaseModel):
+class Caught(StoredRecord):
     """What became of a fault: the first test that failed, or None if none did.
 
     ``content`` is the hash of the fault and of the Verilog that it is in (`content_of`).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     content: str
     caught_by: str | None
 
 
-class Record(BaseModel):
+class Record(StoredRecord):
     """The last run of each fault."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     faults: list[Caught]
 
@@ -246,13 +241,16 @@ def save(outcomes: list[Outcome]) -> None:
     known = {caught.name: caught for caught in load().faults}
     known |= {outcome.caught.name: outcome.caught for outcome in outcomes}
     record = Record(faults=[known[fault.name] for fault in read_faults() if fault.name in known])
-    with whole_file(RECORD) as scratch:
-        scratch.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    stored.store({RECORD: record.model_dump_json(indent=1) + "\n"})
 
 
 def load() -> Record:
-    """The stored record."""
-    return Record.model_validate_json(RECORD.read_text(encoding="utf-8"))
+    """The stored record.
+
+    Raises:
+        InputError: if it is missing or cannot be read.
+    """
+    return stored.load(Record, RECORD, "mutations")
 
 
 @click.command(help=__doc__)

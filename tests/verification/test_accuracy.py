@@ -19,8 +19,8 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries
 from tlm.interconnect.traffic import TrafficFigures
 from tlm.memory.dram.channel import DramChannel
-from verification import accuracy, accuracy_cases
-from verification.accuracy import Accuracy, all_cases, summary
+from verification import accuracy, accuracy_cases, accuracy_tables
+from verification.accuracy import all_cases
 from verification.accuracy_cases import (
     Alone,
     Case,
@@ -31,6 +31,8 @@ from verification.accuracy_cases import (
     Stream,
     unequal_packets,
 )
+from verification.accuracy_tables import Accuracy, summary
+from verification.stored import with_block
 from verification.stress import FEW_MESHES
 
 SEED = 9100
@@ -75,7 +77,7 @@ def test_stored_tables_are_of_this_verilog_and_hold_the_targets(stored: Accuracy
 
 
 def test_stored_tables_have_all_cases(stored: Accuracy) -> None:
-    expected: dict[str, dict[str, int]] = {name: {} for name in accuracy.TITLES}
+    expected: dict[str, dict[str, int]] = {name: {} for name in accuracy_tables.TITLES}
     for case in all_cases(stored.seed):
         rows = expected[case.table]
         rows[case.row] = rows.get(case.row, 0) + 1
@@ -85,25 +87,28 @@ def test_stored_tables_have_all_cases(stored: Accuracy) -> None:
 
 
 def test_the_document_shows_the_stored_tables(stored: Accuracy) -> None:
-    text = accuracy.DOCUMENT.read_text()
-    assert accuracy.with_tables(text, accuracy.markdown(stored)) == text
+    text = accuracy_tables.DOCUMENT.read_text()
+    block = accuracy_tables.markdown(stored)
+    assert with_block(accuracy_tables.DOCUMENT, "accuracy", block) == text
 
 
 def test_what_is_written_is_what_is_read(
     stored: Accuracy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accuracy, "STORED", tmp_path / "accuracy.json")
-    monkeypatch.setattr(accuracy, "DOCUMENT", tmp_path / "accuracy.md")
+    monkeypatch.setattr(accuracy_tables, "STORED", tmp_path / "accuracy.json")
+    monkeypatch.setattr(accuracy_tables, "DOCUMENT", tmp_path / "accuracy.md")
     with pytest.raises(InputError, match="accuracy.json"):
         Accuracy.load()
-    accuracy.DOCUMENT.write_text("no marks")
+    accuracy_tables.DOCUMENT.write_text("no marks")
     with pytest.raises(InputError, match="accuracy: begin"):
-        accuracy.write(stored)
+        accuracy_tables.write(stored)
     marks = "before\n<!-- accuracy: begin -->\nold\n<!-- accuracy: end -->\nafter\n"
-    accuracy.DOCUMENT.write_text(marks)
-    accuracy.write(stored)
+    accuracy_tables.DOCUMENT.write_text(marks)
+    accuracy_tables.write(stored)
     assert Accuracy.load() == stored
-    assert accuracy.DOCUMENT.read_text() == marks.replace("old\n", accuracy.markdown(stored))
+    assert accuracy_tables.DOCUMENT.read_text() == marks.replace(
+        "old\n", accuracy_tables.markdown(stored)
+    )
 
 
 # ---- both levels ----

@@ -9,6 +9,7 @@ from cosim.synthesis.yosys import yosys_version
 from tlm.errors import InputError
 from verification import gates
 from verification.gates import BASE, VARIANTS, Cost, StoredGates, differences, synthesise
+from verification.stored import with_block
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +26,8 @@ def test_stored_counts_are_of_this_verilog_and_tool(stored: StoredGates) -> None
 
 
 def test_readme_shows_the_stored_counts(stored: StoredGates) -> None:
-    text = gates.README.read_text()
-    assert gates.with_block(text, gates.markdown(stored)) == text
+    block = gates.markdown(stored)
+    assert with_block(gates.README, "gates", block) == gates.README.read_text()
 
 
 def test_what_is_written_is_what_is_read(
@@ -88,9 +89,11 @@ def test_a_parameter_that_the_router_lacks_is_refused() -> None:
         synthesise({"Depth": 4})
 
 
-def test_a_document_without_marks_is_refused() -> None:
+def test_a_document_without_marks_is_refused(tmp_path: Path) -> None:
+    document = tmp_path / "README.md"
+    document.write_text("# The Verilog\n")
     with pytest.raises(InputError, match="^no '<!-- gates: begin -->' with '<!-- gates: end -->'"):
-        gates.with_block("# The Verilog\n", "")
+        with_block(document, "gates", "")
 
 
 @pytest.mark.slow
