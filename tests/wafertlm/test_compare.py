@@ -29,7 +29,7 @@ SUMMA = ("kernel", "summa", "--chip", "rtl-4x4", "--grid", "4x4", "--shape", "64
 MULTICAST = ("noc", "--mesh", "4x4", "--collective", "multicast", "--group", "row", "--source",
              "1,0", "--flits", "16")  # fmt: skip
 SERVE = ("serve", "--model", "qwen3-1.7b", "--chip", "flat32", "--scheduler", "chunked",
-         "--workload", "sharegpt", "--rate", "8", "--requests", "20")  # fmt: skip
+         "--workload", "fixed:200:20", "--rate", "8", "--requests", "20")  # fmt: skip
 ITERATION = ("iteration", "--model", "qwen3-1.7b", "--chip", "flat32", "--decode", "4@200")
 
 
@@ -325,9 +325,9 @@ def test_serving_asks_what_the_network_can_carry(wafertlm: Wafertlm, tmp_path: P
 
 
 def test_errors_of_the_same_prices_do_not_add_up(wafertlm: Wafertlm) -> None:
-    vary = "scheduler=chunked,continuous"
-    changes = changes_to(compared(wafertlm, *SERVE, "--vary", vary), 1)
-    alone = [json.loads(wafertlm(*SERVE, "--scheduler", name, "--json").stdout) for name in
+    vary, serve = "scheduler=chunked,continuous", (*SERVE, "--workload", "sharegpt")
+    changes = changes_to(compared(wafertlm, *serve, "--vary", vary), 1)
+    alone = [json.loads(wafertlm(*serve, "--scheduler", name, "--json").stdout) for name in
              ("chunked", "continuous")]  # fmt: skip
     for metric in ("ttft_s.mean", "e2e_s.mean"):
         first, other = (result["interval"][metric.split(".")[0]] for result in alone)

@@ -28,6 +28,8 @@ from wafertlm.replay import Difference, first_difference, load, worst
 from wafertlm.watched import Watch, watched
 
 MASK_MESH = REPOSITORY / "docs" / "custom_rtl" / "mask_mesh"
+#: A default test builds it, too.
+LOCKED_MESH = MASK_MESH.with_name("locked_mesh")
 
 
 def answer(wafertlm: Any, *arguments: object, status: int = 0) -> dict[str, Any]:
@@ -49,10 +51,11 @@ def changed(change: Callable[[CalibrationResult], dict[str, Any]]) -> Callable[.
 
 
 @pytest.fixture
-def custom(tmp_path: Path) -> MeshSpec:
-    """The example of a custom mesh, in one size."""
-    shutil.copytree(MASK_MESH, tmp_path / "custom")
-    path = tmp_path / "custom" / "mask_mesh.toml"
+def custom(request: pytest.FixtureRequest, tmp_path: Path) -> MeshSpec:
+    """An example of a custom mesh, in one size."""
+    example: Path = request.param
+    shutil.copytree(example, tmp_path / "custom")
+    path = tmp_path / "custom" / f"{example.name}.toml"
     text, count = re.subn(r"(?m)^check = .*$", "check = []", path.read_text())
     assert count == 1
     path.write_text(text)
@@ -242,6 +245,9 @@ def test_other_harnesses_leave_waves_too(wafertlm: Any, tmp_path: Path, name: st
 
 
 @pytest.mark.rtl
+@pytest.mark.parametrize(
+    "custom", [LOCKED_MESH, pytest.param(MASK_MESH, marks=pytest.mark.slow)], indirect=True
+)
 def test_a_case_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec) -> None:
     subject = Subject(custom)
     found = run(Unicast(subject), quick=False, folder=custom.folder)
@@ -258,7 +264,7 @@ def test_a_case_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec) -> None:
     calibration_file(custom).write_text(sealed(whole))
     assert answer(wafertlm, "--list", "--rtl", custom.file) == {"experiments": ["unicast"]}
     result = answer(wafertlm, "unicast", "--case", 4, "--rtl", custom.file)
-    assert result["options"]["rtl"] == "mask_mesh.toml"
+    assert result["options"]["rtl"] == custom.file.name
     assert result["rtl"] == result["stored_rtl"] == result["model"] == found.check[4].rtl
     assert (result["cases_before"], result["packets_compared"]) == (4, 1)
     assert result["first_difference"] is None
@@ -266,6 +272,7 @@ def test_a_case_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec) -> None:
 
 @pytest.mark.rtl
 @pytest.mark.slow
+@pytest.mark.parametrize("custom", [MASK_MESH], indirect=True)
 def test_every_experiment_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec, tmp_path: Path) -> None:
     found = calibrate_custom(custom)
     for result in found.results:
