@@ -3,17 +3,24 @@
 import multiprocessing
 import resource
 import time
+from collections import Counter
+from collections.abc import Hashable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from tests.bench.measure import Row, cpu_seconds
+from tests.bench.measure import Row
 from tests.bench.network import Note
-from workloads.serving.engine.run import Limits, run
+from wafertlm.asked.serve import ServeOptions
+from wafertlm.serving.error import level_error
+from wafertlm.serving.interval import interval
+from wafertlm.serving.service import Service
+from workloads.serving.engine.run import Limits, Watch, run
 from workloads.serving.load.generator import Lengths, arrivals_ps, generate, sample
-from workloads.serving.load.traces import Trace, load_trace
+from workloads.serving.load.traces import PS_PER_S, Trace, load_trace
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
@@ -27,6 +34,8 @@ from workloads.serving.schedulers import Chunked
 
 _REQUESTS_PER_S, _STEPS_PER_S = 5000.0, 50_000.0
 _MOST_GB = 1.0
+_OPTIONS = ServeOptions(model="llama3-8b", chip="flat32", scheduler="chunked")
+_WORK = "llama3-8b on flat32, chunked"
 # Of the million: they come no faster than the chip serves them.
 _RATE_OF_MANY, _TO_PRICE = 4.0, 20_000
 # What the public conversation trace of 2023 has: 5.53 requests a second, mean, 90th percentile and
@@ -85,7 +94,7 @@ def many_rows(requests: int, done: Note) -> list[Row]:
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         rate, gigabytes = pool.submit(_many, requests).result()
     done()
-    work = f"llama3-8b on flat32, chunked, {requests:,} generated"
+    work = f"{_WORK}, {requests:,} generated"
     return [
         Row(work, "requests/CPU-s", (rate,), _REQUESTS_PER_S),
         Row(work, "GB", (gigabytes,), _MOST_GB),
@@ -114,26 +123,53 @@ def serving_rows(requests: int, runs: int, trace_file: Path | None, done: Note) 
     """Requests a CPU second, chunked prefill; iterations a CPU second, stepped one by one.
 
     Requests are served by a model whose iterations have no prices yet, as the command does, and
-    again by the same.
+    again by the same: by themselves, and with the runs at the ends of the interval.
     """
-    trace = like_conversations(requests) if trace_file is None else load_trace(trace_file)
     name = f"{requests:,} conversations" if trace_file is None else trace_file.name
-    run(trace.head(200), Chunked(), serving_model("llama3-8b", "flat32"))  # compile
-    first, again, steps = [], [], []
-    for _ in range(runs):
-        model = serving_model("llama3-8b", "flat32")
-        for rates in (first, again):
-            rates.append(len(trace) / cpu_seconds(partial(run, trace, Chunked(), model)))
-            done()
+    rates: dict[str, list[float]] = {}
+    with TemporaryDirectory() as folder:
+        file = _written(like_conversations(requests), folder) if trace_file is None else trace_file
+        options = replace(_OPTIONS, trace=file)
+        trace = load_trace(file)
+        serve(Service(replace(options, requests=200)), ends=True)  # compile
+        for _ in range(runs):
+            for ends in (False, True):
+                service = Service(options)
+                for priced in ("", ", once priced"):
+                    begin = time.process_time()
+                    serve(service, ends=ends)
+                    rate = len(trace) / (time.process_time() - begin)
+                    work = f"{_WORK}, {name}{', with its interval' * ends}{priced}"
+                    rates.setdefault(work, []).append(rate)
+                    done()
+    steps = []
     for _ in range(runs):
         begin = time.process_time()
         found = run(trace, Chunked(), Fixed(), limits=Limits(jump=False))
         steps.append(found["iterations"] / (time.process_time() - begin))
         done()
-    unpriced, priced, stepped = (tuple(values) for values in (first, again, steps))
-    work = f"llama3-8b on flat32, chunked, {name}"
+    work = "serving, one iteration after another"
     return [
-        Row(work, "requests/CPU-s", unpriced, _REQUESTS_PER_S),
-        Row(f"{work}, once priced", "requests/CPU-s", priced, _REQUESTS_PER_S),
-        Row("serving, one iteration after another", "iterations/CPU-s", stepped, _STEPS_PER_S),
+        *(
+            Row(work, "requests/CPU-s", tuple(each), _REQUESTS_PER_S)
+            for work, each in rates.items()
+        ),
+        Row(work, "iterations/CPU-s", tuple(steps), _STEPS_PER_S),
     ]
+
+
+def serve(service: Service, *, ends: bool) -> None:
+    """Serve as the command does, with or without the ends of the interval."""
+    made: dict[str, Counter[Hashable]] = {}
+    figures = service.run(0, None, Watch(made_of=made))
+    if ends:
+        level_error(service, made)
+        interval(service, figures, [0], None)
+
+
+def _written(trace: Trace, folder: str) -> Path:
+    """A file of a trace's requests."""
+    file = Path(folder) / "conversations.csv"
+    rows = (f"{arrival / PS_PER_S:.12f},{more[0]},{more[1]}" for arrival, *more in trace.rows())
+    file.write_text("\n".join(["arrived_at,num_prefill_tokens,num_decode_tokens", *rows]))
+    return file

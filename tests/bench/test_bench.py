@@ -158,11 +158,12 @@ def test_serving_is_measured(tmp_path: Path) -> None:
     file.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n0,10,5\n1,20,3\n")
     for sizes, name in ((TINY, "20 conversations"), (replace(TINY, trace=file), "two.csv")):
         rows = bench.measure(["serving"], sizes, lambda part: None).rows
-        units = ["requests/CPU-s", "requests/CPU-s", "iterations/CPU-s"]
+        units = [*["requests/CPU-s"] * 4, "iterations/CPU-s"]
         assert [row.unit for row in rows] == units
         assert rows[0].work.endswith(name)
-        assert rows[1].work == f"{rows[0].work}, once priced"
-        assert [row.target for row in rows] == [5000, 5000, 50_000]
+        more = (", once priced", ", with its interval", ", with its interval, once priced")
+        assert [row.work for row in rows[1:4]] == [rows[0].work + each for each in more]
+        assert [row.target for row in rows] == [*[5000] * 4, 50_000]
         assert all(rate > 0 for row in rows for rate in row.runs)
 
 

@@ -46,7 +46,7 @@ from workloads.serving.result.usage import Usage
 from workloads.serving.schedulers.base import Plan, Scheduler
 
 DEFAULT_MAX_SEQUENCES = 256  # vLLM's max_num_seqs
-_LONGEST_STRETCH = 4096
+LONGEST_STRETCH = 4096
 # Fields that stay those of an engine when it goes on from the state of another.
 _AROUND = {"due", "_clock", "_model", "_prefill", "decode"}
 
@@ -216,7 +216,7 @@ class Engine:
         if not self._jump:
             return 1, None
         next_ps = self._arrival_ps()
-        steps = min(self._decoders.steps_to_finish(), _LONGEST_STRETCH)
+        steps = min(self._decoders.steps_to_finish(), LONGEST_STRETCH)
         if next_ps is not None:
             steps = min(steps, (next_ps - self._now_ps) // self._last_duration_ps + 2)
         return self.kv.steps(self._decoders, steps), next_ps

@@ -98,15 +98,22 @@ class KvCache(Protocol):
 
 
 class BlockPool:
-    """One level of memory for ``capacity_tokens`` tokens (whole blocks count)."""
+    """One level of memory for ``capacity_tokens`` tokens (whole blocks count).
+
+    Attributes:
+        total: Blocks.
+        free: Of these, those that nobody holds.
+        least_free: The fewest that ever were.
+        watermark: That an admission leaves free while others run.
+    """
 
     spilled_tokens = 0
 
     def __init__(self, capacity_tokens: int) -> None:
         self.total = capacity_tokens // BLOCK_TOKENS
         self.free = self.total
-        self._least_free = self.total
-        self._watermark = int(WATERMARK * self.total)
+        self.least_free = self.total
+        self.watermark = int(WATERMARK * self.total)
 
     @property
     def capacity_tokens(self) -> int:
@@ -116,7 +123,7 @@ class BlockPool:
     @property
     def peak_tokens(self) -> int:
         """Most tokens' worth of blocks ever in use."""
-        return (self.total - self._least_free) * BLOCK_TOKENS
+        return (self.total - self.least_free) * BLOCK_TOKENS
 
     def spilled_of(self, members: Growth) -> None:
         """There is one level."""
@@ -128,7 +135,7 @@ class BlockPool:
     def admit(self, request: Request, members: Growth, *, spare: bool) -> bool:
         """Take the blocks of a request's prompt; False, and nothing taken, if there is no room."""
         blocks = blocks_of(request.to_prefill)
-        if blocks > self.free - members.blocks_due - (self._watermark if spare else 0):
+        if blocks > self.free - members.blocks_due - (self.watermark if spare else 0):
             return False
         self._take(blocks)
         return True
@@ -161,4 +168,4 @@ class BlockPool:
         if not 0 <= blocks <= self.free:
             raise RuntimeError(f"{blocks} blocks taken with {self.free} free")
         self.free -= blocks
-        self._least_free = min(self._least_free, self.free)
+        self.least_free = min(self.least_free, self.free)

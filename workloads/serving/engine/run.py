@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tlm.errors import InputError
+from workloads.serving.engine.budgeted.engine import BudgetedEngine, budgeted_engine
 from workloads.serving.engine.checkpoint import Checkpoint
 from workloads.serving.engine.clock import EngineClock
 from workloads.serving.engine.disaggregation import DecodeOnly, DecodePool, PrefillPool
@@ -20,7 +21,7 @@ from workloads.serving.engine.kv_routes import KvRoutes, RoutedLinks
 from workloads.serving.engine.link import Carrier, Link
 from workloads.serving.engine.speculation import Speculation
 from workloads.serving.engine.spill import SpillingPool
-from workloads.serving.engine.summary import Between, summary
+from workloads.serving.engine.summary import AnyEngine, Between, summary
 from workloads.serving.engine.waiting import Waiting
 from workloads.serving.load.traces import Trace
 from workloads.serving.price.cost import ServingModel
@@ -124,13 +125,14 @@ class Serving:
         self._watch = watch
         self._link = link
         self._pools, self._idle_w = pools, idle_w
-        self._engines: dict[str, list[tuple[Engine, ServingModel, float]]] = {}
+        self._engines: dict[str, list[tuple[AnyEngine, ServingModel, float]]] = {}
+        self._steps_between = _STEPS_BETWEEN
         self._state = None if watch.checkpoint is None else watch.checkpoint.load()
         with self._resuming():
             now_ps = 0 if self._state is None else int(self._state["now_ps"])
         self.clock = EngineClock(now_ps)
 
-    def add(self, name: str, engine: Engine, model: ServingModel, share: float = 1.0) -> None:
+    def add(self, name: str, engine: AnyEngine, model: ServingModel, share: float = 1.0) -> None:
         """Add an engine, which has its share of the chip; those of a name are replicas.
 
         Raises:
@@ -138,6 +140,8 @@ class Serving:
         """
         _check_fits(self._trace, engine.kv.most_tokens())
         self._engines.setdefault(name, []).append((engine, model, share))
+        if isinstance(engine, BudgetedEngine):
+            self._steps_between = 1
 
     def run(self) -> dict[str, Any]:
         """Let the clock run until every request has finished, and return the figures.
@@ -173,14 +177,20 @@ class Serving:
         between = Between(self._link, self._pools.carried_byte_j)
         return summary(self.recorder, self._engines, between, self._pools.idle_w)
 
-    def _numbered(self) -> Iterator[tuple[str, Engine]]:
+    def _numbered(self) -> Iterator[tuple[str, AnyEngine]]:
         """All engines, by names of their own."""
         for name, replicas in self._engines.items():
             for number, (engine, *_) in enumerate(replicas):
                 yield (f"{name} {number}" if number else name), engine
 
+    def _stepped(self) -> Iterator[tuple[str, Engine]]:
+        """Those of which a checkpoint keeps the state: with one there are no others."""
+        for name, engine in self._numbered():
+            if isinstance(engine, Engine):
+                yield name, engine
+
     def _advance(self) -> None:
-        if self.clock.run(_STEPS_BETWEEN):
+        if self.clock.run(self._steps_between):
             return
         if left := len(self._trace) - self.recorder.finished:
             raise InputError(_forgotten(left, chain(*self._engines.values())))
@@ -191,7 +201,7 @@ class Serving:
         return {
             "now_ps": self.clock.now_ps,
             "recorder": self.recorder,
-            "engines": {name: engine.state() for name, engine in self._numbered()},
+            "engines": {name: engine.state() for name, engine in self._stepped()},
             "link": self._link,
             "rows": None if rows is None else rows.state(),
         }
@@ -202,7 +212,7 @@ class Serving:
 
     def _resume(self, state: dict[str, Any]) -> None:
         self.recorder, self._link = state["recorder"], state["link"]
-        for name, engine in self._numbered():
+        for name, engine in self._stepped():
             engine.resume(state["engines"][name], self._trace)
         if self._watch.rows is not None:
             self._watch.rows.resume(state["rows"])
@@ -238,9 +248,14 @@ def run(
     Raises:
         InputError: if a request can never fit.
     """
-    limits = limits or Limits()
-    serving = Serving(trace, slo, watch or Watch(), idle_w=idle_w)
+    limits, watch = limits or Limits(), watch or Watch()
+    serving = Serving(trace, slo, watch, idle_w=idle_w)
     schedulers = scheduler, *beside
+    plain = not beside and speculation is None and watch.checkpoint is None and limits.jump
+    parts = model, serving.recorder, limits.kv_cache(model), limits.max_sequences
+    if plain and (many := budgeted_engine(trace, scheduler, *parts)) is not None:
+        serving.add("all", many, model, share)
+        return serving.run()
     for number, own in enumerate(schedulers):
         engine = Engine(
             Waiting(trace, number, len(schedulers)),
@@ -371,7 +386,7 @@ def _seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _forgotten(left: int, engines: Iterable[tuple[Engine, ServingModel, float]]) -> str:
+def _forgotten(left: int, engines: Iterable[tuple[AnyEngine, ServingModel, float]]) -> str:
     """Which requests a scheduler has forgotten, and what its plan lacks."""
     never = "1 request is never served" if left == 1 else f"{left} requests are never served"
     under_way = [request for engine, _, _ in engines for request in engine.prefilling]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from workloads.serving.engine.budgeted.engine import BudgetedEngine
 from workloads.serving.engine.engine import Engine
 from workloads.serving.engine.link import Carrier
 from workloads.serving.load.traces import PS_PER_S
@@ -10,8 +11,10 @@ from workloads.serving.price.cost import ServingModel
 from workloads.serving.result.metrics import Recorder
 from workloads.serving.result.usage import PJ_PER_J
 
+#: What serves, one iteration a step or many.
+AnyEngine = Engine | BudgetedEngine
 #: Replicas of a pool, each with its model and its share of the chip.
-Replicas = Sequence[tuple[Engine, ServingModel, float]]
+Replicas = Sequence[tuple[AnyEngine, ServingModel, float]]
 Engines = Mapping[str, Replicas]
 
 
@@ -93,7 +96,7 @@ def _pool(replicas: Replicas, span_s: float) -> dict[str, Any]:
     return {name: (found | {"kv": kv, "replicas": count})[name] for name in [*first, "replicas"]}
 
 
-def _part(engine: Engine, model: ServingModel, share: float, span_s: float) -> dict[str, Any]:
+def _part(engine: AnyEngine, model: ServingModel, share: float, span_s: float) -> dict[str, Any]:
     usage, kv = engine.usage.counted(), engine.kv
     dynamic_j = None if usage.energy_pj is None else usage.energy_pj / PJ_PER_J
     static_w = model.static_power_w

@@ -30,7 +30,7 @@ PS_PER_S = 10**12
 MAX_TOKENS = 10_000_000
 MAX_ARRIVAL_S = 1.0e10  # room for seconds since 1970
 MAX_SPAN_S = 8.64e6  # 100 days: an int64 holds 106 days of picoseconds
-_MAX_TIME_PS = 9 * 10**18  # 104 days
+MAX_TIME_PS = 9 * 10**18  # 104 days
 
 _STAMP = re.compile(
     r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,12}))?(Z|[+-]\d{2}:\d{2})?", re.ASCII
@@ -123,7 +123,7 @@ def within_time(time_ps: int) -> int:
     Raises:
         InputError: if not.
     """
-    if time_ps > _MAX_TIME_PS:
+    if time_ps > MAX_TIME_PS:
         raise InputError(
             "simulated time: the run would take more than 104 days; allowed: less, as time is in "
             "picoseconds of 64 bits"

@@ -28,7 +28,7 @@ from workloads.serving.price.experts import chosen, distinct_experts
 
 # Rounded to the nearest, too many as often as too few: tokens, and contexts of decoding requests,
 # are 1.6 % off at most, tokens and contexts of prompt chunks 3.2 % where attention sees them.
-_BITS = 6
+BITS = 6
 PROMPT_BITS = 5
 _ALIKE = 16
 _NONE = range(0)
@@ -435,13 +435,13 @@ def alike(part: AnyPart) -> Sequence[AnyPart]:
 
 def _beside(number: int) -> list[int]:
     """Numbers that `rounded` gives, this and some next to it; of 0 none."""
-    unit = _unit(number, _BITS)
+    unit = _unit(number, BITS)
     first = number // unit // _ALIKE * _ALIKE
     return [each * unit for each in range(first, first + _ALIKE) if each] if number else []
 
 
 @lru_cache(1 << 16)
-def rounded(tokens: int, bits: int = _BITS) -> int:
+def rounded(tokens: int, bits: int = BITS) -> int:
     """Tokens rounded to some significant bits."""
     spare = tokens.bit_length() - bits
     return tokens if spare <= 0 else (tokens + (1 << spare - 1)) >> spare << spare

@@ -55,6 +55,7 @@ from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Price, Residents
 from workloads.serving.price.residency import Residency, residency_of
+from workloads.serving.price.stage_cells import StageTable
 
 #: Work that every service meets, by which it is found whether kernels have room for their buffers.
 _LEAST = (Layer(1, False), Prompt(1024, 0, None), Decode(1, 1, 1024, None), Head(1))
@@ -122,6 +123,7 @@ class TilePrice(OfModel):
         self._prices = PartPrices(
             model, self._chip, mappings, compared_as, network_pct, residents=residents
         )
+        self._tables: dict[tuple[End | None, int], StageTable] = {}
         self._stages: dict[Stage, Price] = {}
         self._decoded: dict[DecodingOnly, tuple[Price, list[Stage]]] = {}
         self._at_ends: dict[End, dict[Stage, Price]] = {"low": {}, "high": {}}
@@ -152,6 +154,7 @@ class TilePrice(OfModel):
         other = copy(self)
         other._prices = self._prices.at_level(runs)
         other._stages, other._decoded, other._at_ends = {}, {}, {"low": {}, "high": {}}
+        other._tables = {}
         return other
 
     @property
@@ -219,6 +222,22 @@ class TilePrice(OfModel):
         # Only the run at the centre is asked what it was made of.
         made_of = stages if self._end is None else ()
         return IterationCost(cycles / self._chip.clock_hz, energy_j, read, made_of)
+
+    @property
+    def clock_hz(self) -> float:
+        """Of the cycles of stages."""
+        return float(self._chip.clock_hz)
+
+    def stage_table(self, max_sequences: int) -> StageTable:
+        """Prices of stages with so many decoding requests at most; the same table each time."""
+        key = self._end, max_sequences
+        if key not in self._tables:
+            self._tables[key] = StageTable(self.stage, range(self.layers), max_sequences)
+        return self._tables[key]
+
+    def stage(self, stage: Stage) -> Price:
+        """Price of a stage."""
+        return self._stages.get(stage) or self._stage(stage)
 
     def decode_costs(
         self,

@@ -6,11 +6,12 @@ request leaves behind is its row. So memory does not grow with the run.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import floor, inf
 from typing import Any, NamedTuple
 
 from workloads.serving.load.request import Request
 from workloads.serving.load.traces import PS_PER_S
+from workloads.serving.price.cost import Int64s
 from workloads.serving.result.sample import Sample
 from workloads.serving.result.timeline import Timeline
 
@@ -143,6 +144,16 @@ class Recorder:
             if interval_ps > self._tbt_limit_ps:
                 own.last_late_step = own.steps - 1
         own.last_ps = now_ps
+
+    @property
+    def late_ps(self) -> int:
+        """Whole picoseconds between tokens beyond which the latter is late."""
+        return 2**62 if self._tbt_limit_ps == inf else floor(self._tbt_limit_ps)
+
+    def logged(self, intervals: Int64s, prompts: Int64s, outputs: Int64s) -> None:
+        """What `Sample.extend` and `Timeline.logged` take, of many iterations at once."""
+        self._tbt.extend(intervals)
+        self._timeline.logged(prompts, outputs)
 
     def left(self, request: Request, replica: int = 0) -> None:
         """A member has left the decoding set, finished or preempted."""

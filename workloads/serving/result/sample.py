@@ -45,6 +45,15 @@ class Sample:
         if len(self._fresh) > _FRESH:
             self._put_away()
 
+    def extend(self, rows: Int64s) -> None:
+        """Numbers, how often each occurs, and how often in a row: shape (rows, 3)."""
+        self._put_away()
+        kept = (self._values, self._counts, self._times)
+        for numbers, fresh in zip(kept, rows.T, strict=True):
+            numbers.frombytes(fresh.tobytes())
+        if len(self._values) > self._exact:
+            self._fold()
+
     def summary(self, unit: float) -> dict[str, float | None]:
         """Mean and percentiles (as ``numpy.percentile`` takes them) in units; None without any."""
         names = [f"p{percent}".replace(".", "_") for percent in PERCENTS]

@@ -25,11 +25,11 @@ class Chunked:
     def __init__(self, token_budget: int = DEFAULT_TOKEN_BUDGET, micro_batches: int = 1) -> None:
         if token_budget < 1:
             raise InputError(f"token budget: found {token_budget}; allowed: 1 or more")
-        self.token_budget, self._micro_batches = token_budget, micro_batches
+        self.token_budget, self.micro_batches = token_budget, micro_batches
 
     def plan(self, queue: Queue) -> Plan:
         """Prompt chunks within what the decoding requests leave of the budget."""
-        lots = queue.ranks * self._micro_batches
+        lots = queue.ranks * self.micro_batches
         left = self.token_budget - -(-queue.decode_tokens // lots)
         return Plan(fill(queue, left, lots)) if left > 0 else Plan()
 

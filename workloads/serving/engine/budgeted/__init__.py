@@ -1,0 +1,1 @@
+"""Schedulers with a budget of prompt tokens, compiled: many iterations a call."""

@@ -1,0 +1,136 @@
+"""Cells of a table that has one for every stage whose numbers are rounded, and their prices.
+
+A rounded number has a place among all of them: those below ``2 ** bits`` are their own, and above
+there are half as many between a power of two and the next.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from tlm.compiled import compiled
+from workloads.serving.price.cost import Int64s
+from workloads.serving.price.iteration import (
+    BITS,
+    PROMPT_BITS,
+    Attended,
+    Decoded,
+    Head,
+    Passed,
+    Stage,
+)
+from workloads.serving.price.part_price import Price
+
+#: No iteration has more tokens than two to this.
+_MOST_BITS = 40
+
+
+@compiled
+def place_of(number: int, bits: int) -> int:
+    """Place of a number when it is rounded."""
+    spare = 0
+    while number >> spare >> bits:
+        spare += 1
+    rounded = (number + (1 << spare >> 1)) >> spare
+    return (spare << bits - 1) + rounded
+
+
+def number_at(place: int, bits: int) -> int:
+    """The rounded number at a place."""
+    spare = max(0, (place >> bits - 1) - 1)
+    return (place - (spare << bits - 1)) << spare
+
+
+def _places(bits: int) -> int:
+    """Places of all numbers of tokens."""
+    return (_MOST_BITS + 2 - bits << bits - 1) + 1
+
+
+_NUMBERS, _PROMPTS = _places(BITS), _places(PROMPT_BITS)
+_HEADS = _NUMBERS
+_ATTENDED = _HEADS + _NUMBERS
+_DECODED = _ATTENDED + _PROMPTS * _PROMPTS
+
+
+@compiled
+def passed_cell(tokens: int) -> int:
+    """Of tokens that pass all layers."""
+    return place_of(tokens, BITS)
+
+
+@compiled
+def head_cell(rows: int) -> int:
+    """Of the output head."""
+    return _HEADS + place_of(rows, BITS)
+
+
+@compiled
+def attended_cell(new: int, context: int) -> int:
+    """Of a prompt chunk's attention in all layers."""
+    return _ATTENDED + place_of(new, PROMPT_BITS) * _PROMPTS + place_of(context, PROMPT_BITS)
+
+
+@compiled
+def decoded_cell(sequences: int, context: int) -> int:
+    """Of attention of so many requests, each with a token, none in SRAM."""
+    return _DECODED + sequences * _NUMBERS + place_of(context, BITS)
+
+
+def stage_at(cell: int, layers: range) -> Stage:
+    """The stage of a cell, of a model with some layers."""
+    if cell < _HEADS:
+        return Passed(number_at(cell, BITS), layers)
+    if cell < _ATTENDED:
+        return Head(number_at(cell - _HEADS, BITS))
+    if cell < _DECODED:
+        new, context = divmod(cell - _ATTENDED, _PROMPTS)
+        return Attended(number_at(new, PROMPT_BITS), number_at(context, PROMPT_BITS), layers)
+    sequences, context = divmod(cell - _DECODED, _NUMBERS)
+    return Decoded(sequences, 1, number_at(context, BITS), 0)
+
+
+class Counted(NamedTuple):
+    """What iterations of some stages come to.
+
+    Attributes:
+        made_of: How often each stage ran.
+        expert_bytes: That they read.
+    """
+
+    made_of: Counter[Hashable]
+    expert_bytes: int
+
+
+class StageTable:
+    """Prices of stages, each in its cell.
+
+    Args:
+        price: Of a stage.
+        layers: All of the model's.
+        max_sequences: Most decoding requests.
+
+    Attributes:
+        cycles: Of each cell's stage; not a number if it has no price yet. Shape (cells,).
+        joules: The same.
+    """
+
+    def __init__(self, price: Callable[[Stage], Price], layers: range, max_sequences: int) -> None:
+        self._price, self._layers = price, layers
+        self.cycles = np.full(_DECODED + (max_sequences + 1) * _NUMBERS, np.nan)
+        self.joules = np.zeros_like(self.cycles)
+
+    def find(self, cell: int) -> None:
+        """Find the price of a cell's stage."""
+        price = self._price(stage_at(cell, self._layers))
+        self.cycles[cell], self.joules[cell] = price.cycles, price.joules
+
+    def counted(self, times: Int64s) -> Counted:
+        """Of so many stages in each cell."""
+        made_of, expert_bytes = Counter[Hashable](), 0
+        for cell in np.flatnonzero(times).tolist():
+            stage, often = stage_at(cell, self._layers), int(times[cell])
+            made_of[stage] = often
+            expert_bytes += often * round(self._price(stage).expert_bytes)
+        return Counted(made_of, expert_bytes)
