@@ -92,6 +92,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(study, "staged_figures", invented_stages)
     monkeypatch.setattr(study, "single_figures", invented_single)
     monkeypatch.setattr(study, "mode_figures", invented_mode)
+    monkeypatch.setattr(study, "collective_figures", lambda case: {"cycles": 1.0})
     return run_study(quick=True)
 
 
@@ -147,6 +148,7 @@ def test_claims_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "single_figures", lambda case: one)
     far = {"formula": 2.0, "noc": 1.5, "memory": 1.0}
     monkeypatch.setattr(study, "mode_figures", lambda case: {"cycles": far[case.mode]})
+    monkeypatch.setattr(study, "collective_figures", lambda case: {"cycles": 1.0})
     result = run_study(quick=True)
     met = {each["target"]: each["met"] for each in result["targets"]}
     claims = (

@@ -1,6 +1,6 @@
 """What the study runs: a prompt on one group of cores, products packet by packet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
@@ -126,19 +126,39 @@ def _layer(case: PromptCase) -> Iterator[Attention | Product | Rows]:
 
 @cache
 def _place(case: PromptCase) -> tuple[Place, int]:
-    """The group, on the chip with the most memory of the configuration space, and a packet."""
+    return group_place(
+        case.cores,
+        case.placement,
+        case.link_bytes_per_cycle,
+        chip_cols=case.chip_cols,
+        more=(f"noc.channel={case.channel}",),
+    )
+
+
+def group_place(
+    cores: int, placement: str, link_bytes: int, *, chip_cols: int, more: Sequence[str]
+) -> tuple[Place, int]:
+    """A group, on the chip with the most memory of the configuration space, and a packet.
+
+    Args:
+        cores: Of the group.
+        placement: Its.
+        link_bytes: That a link carries in a cycle.
+        chip_cols: Columns of the square chip.
+        more: Other fields of the chip.
+    """
     changes = (
-        f"noc.flit_bytes={case.link_bytes_per_cycle}",
-        f"noc.channel={case.channel}",
-        f"grid.rows={case.chip_cols}",
-        f"grid.cols={case.chip_cols}",
+        f"noc.flit_bytes={link_bytes}",
+        f"grid.rows={chip_cols}",
+        f"grid.cols={chip_cols}",
         "tile.sram_kib=131072",
+        *more,
     )
     chip = find_tiles(CHIP, changes).for_dtype("bf16")
     timing, packet_flits = chip_router(chip)
-    tiles = footprint(case.placement, case.cores, chip.grid.cols)
+    tiles = footprint(placement, cores, chip.grid.cols)
     place = chip_place(chip, tiles, timing, _BF16_BITS, _BF16_BITS)
-    return replace(place, placement=case.placement), packet_flits
+    return replace(place, placement=placement), packet_flits
 
 
 def _alone(place: Place, operator: Attention | Rows) -> int:

@@ -5,6 +5,12 @@ from typing import Any
 
 from workloads.studies.campaign import Figures, Progress, run_once
 from workloads.studies.npusim.cases import PromptCase, prompt_figures
+from workloads.studies.npusim.collectives import (
+    CollectiveCase,
+    collective_cases,
+    collective_figures,
+    collective_rows,
+)
 from workloads.studies.npusim.figure_7 import (
     ModeCase,
     figure_7,
@@ -35,9 +41,13 @@ from workloads.studies.npusim.served import ServedCase, served_figures
 from workloads.studies.npusim.tables import table_2, table_3
 from workloads.studies.rows import summarise
 
+_Case = PromptCase | ServedCase | SingleCase | ModeCase | StagedCase | CollectiveCase
 
-def simulate(case: PromptCase | ServedCase | SingleCase | ModeCase | StagedCase, _: int) -> Figures:
+
+def simulate(case: _Case, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
+    if isinstance(case, CollectiveCase):
+        return collective_figures(case)
     if isinstance(case, ModeCase):
         return mode_figures(case)
     if isinstance(case, SingleCase):
@@ -72,6 +82,7 @@ def run_study(
         *figure_12_cases(),
         *figure_13_cases(),
         *figure_14_cases(),
+        *collective_cases(),
     ]
     found = run_once(wanted, simulate, workers=workers, store=store, progress=progress)
     rows = [
@@ -85,6 +96,7 @@ def run_study(
         *figure_14(found),
         *table_2(),
         *table_3(),
+        *collective_rows(found),
     ]
     targets = [
         *figure_7_targets(rows),
