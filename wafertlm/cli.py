@@ -129,11 +129,12 @@ def _help_of(error: click.ClickException) -> str:
 
 def main() -> None:
     """Entry point of the console script."""
-    owner = os.getpid()
+    owner, came = os.getpid(), list[int]()
 
     def interrupted(number: int, frame: object) -> NoReturn:
         if os.getpid() != owner:  # of a pool
             os._exit(_INTERRUPTED)
+        came.append(number)
         end_all()
         raise KeyboardInterrupt
 
@@ -141,7 +142,13 @@ def main() -> None:
         signal.signal(number, interrupted)
     if sys.stdout is None or sys.stderr is None:  # closed by who started it: nothing to write to
         sys.exit(_BAD_INPUT)
-    status = run()
+    try:
+        status = run()
+    except Exception:
+        if not came:
+            raise
+        # The interrupt was raised where Python drops it, and then an ended process was missed.
+        status = _told("interrupted", _INTERRUPTED)
     try:
         sys.stdout.flush()
     except OSError:  # told already; else Python tries again as it ends

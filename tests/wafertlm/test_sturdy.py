@@ -152,3 +152,21 @@ def test_a_width_of_a_specification_is_bounded(wafertlm: Any, tmp_path: Path) ->
     ran = wafertlm(*_NOC, "100", "--rtl", tmp_path / "mesh.toml")
     hold_one_line(ran)
     assert "found 99999999999; allowed: 1 to 4096" in ran.stderr
+
+
+def test_what_fails_as_it_is_ended_is_no_failure() -> None:
+    """Python drops what is raised in some places, and what was ended is missed later."""
+    lines = (
+        "import os, signal, time",
+        "from wafertlm import cli",
+        "def run():",
+        "    try:",
+        "        os.kill(os.getpid(), signal.SIGTERM)",
+        "        time.sleep(60)",
+        "    except KeyboardInterrupt:",
+        "        raise RuntimeError from None",
+        "cli.run = run",
+        "cli.main()",
+    )
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
