@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import click
 import tomli_w
@@ -32,6 +32,7 @@ _SET, _MODEL, _RTL = "set:", "model:", "rtl:"
 _SOURCES = ("tlm", "workloads", "wafertlm", "cosim", "calibration")
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _VERILOG = ".sv"
+_Given = TypeVar("_Given")
 
 
 class Job(NamedTuple):
@@ -137,22 +138,22 @@ class Question:
         """
         self._hold_names()
         first, fixed = space.first, list(self.asked.options.get(SET, ()))
-        self._try("options.set", lambda: self._hold_chip(fixed))
+        self._try("options.set", self._hold_chip, fixed)
         for axis in space.axes:
             path = axis.name.removeprefix(_SET)
             for end in axis.ends if axis.name != path else ():
                 changes = [*fixed, f"{path}={_toml(end)}"]
-                self._try(f"parameters.{axis.name}", lambda: self._hold_chip(changes))  # noqa: B023
-        self._try("options", lambda: self.job(first))
+                self._try(f"parameters.{axis.name}", self._hold_chip, changes)
+        self._try("options", self.job, first)
         for axis in space.axes:
             # Some fields of models make sense with others alone.
             for end in axis.ends if not axis.name.startswith(_MODEL) else ():
                 point = first | {axis.name: end}
-                self._try(f"parameters.{axis.name}", lambda: self.job(point))  # noqa: B023
+                self._try(f"parameters.{axis.name}", self.job, point)
 
-    def _try(self, field: str, what: Callable[[], object]) -> None:
+    def _try(self, field: str, what: Callable[[_Given], object], given: _Given) -> None:
         try:
-            what()
+            what(given)
         except InputError as error:
             raise InputError(f"{self.file}: {field}: {error}") from error
 
