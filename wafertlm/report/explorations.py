@@ -2,20 +2,25 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
-from tlm.plotting import COLOURS, Curve, direct_labels, plain_ticks, short_label
 from wafertlm.report.panels import INK, PAPER, panel
 from wafertlm.report.records import Exploration, ExploredTrial
 from wafertlm.report.stored import Results
 from wafertlm.report.story import Answer, Cell, Column, Grid
+from wafertlm.report.trials import (
+    Pair,
+    draw_trials,
+    label_trials,
+    objective,
+    objective_pairs,
+)
 from wafertlm.report.wording import count, figure, named, percent, plain
 
-_MOST_PANELS, _MOST_LABELS, _MOST_ROWS = 3, 8, 400
+_MOST_PANELS, _MOST_ROWS = 3, 400
 _WAYS = {"minimize": "low", "maximize": "high"}
 
 
@@ -43,20 +48,13 @@ def _answer(stem: str, run: Exploration) -> Answer:
         options=plain({k: v for k, v in run.options.items() if k != "objectives"}),
         grids=_grids(run),
         panels=_panels(run),
-        caption="Each point is a trial; those that no other beats are filled and have numbers.",
+        caption="Each point is a trial; those that no other beats are larger and have names, and a "
+        "line leads to where each is at the next level.",
     )
 
 
 def _count(found: int | Sequence[Any]) -> int:
     return found if isinstance(found, int) else len(found)
-
-
-def _value(trial: ExploredTrial, name: str) -> float | None:
-    """An objective, which is also among the figures."""
-    found = trial.objectives.get(name, trial.figures.get(name))
-    if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) < 1e18:
-        return None
-    return float(found)
 
 
 def _figures(front: Sequence[ExploredTrial], goals: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -65,7 +63,7 @@ def _figures(front: Sequence[ExploredTrial], goals: Mapping[str, str]) -> list[t
         return []
     first = front[0]
     chosen = ", ".join(f"{name} {plain(value)}" for name, value in first.chosen.items())
-    reached = [(figure(_value(first, name), 4), named(name)) for name in goals]
+    reached = [(figure(objective(first, name), 4), named(name)) for name in goals]
     return [(chosen or "the options as they are", "is best"), *reached]
 
 
@@ -111,7 +109,7 @@ def _grids(run: Exploration) -> list[Grid]:
         [
             plain(trial.trial),
             *(plain(trial.chosen.get(name)) for name in names),
-            *(Cell(figure(_value(trial, name), 4), strong=True) for name in goals),
+            *(Cell(figure(objective(trial, name), 4), strong=True) for name in goals),
             _confirmed(trial, run.directions) or "–",
         ]
         for trial in run.front
@@ -128,7 +126,7 @@ def _grids(run: Exploration) -> list[Grid]:
                 plain(trial.trial),
                 trial.state,
                 *(plain(trial.chosen.get(name)) for name in names),
-                *(figure(_value(trial, name), 4) for name in goals),
+                *(figure(objective(trial, name), 4) for name in goals),
             ]
             for trial in run.rows[:_MOST_ROWS]
         ]
@@ -140,52 +138,12 @@ def _grids(run: Exploration) -> list[Grid]:
 
 
 def _panels(run: Exploration) -> list[Markup]:
-    goals = list(run.directions)
-    pairs: Sequence[tuple[str | None, str]] = [(None, name) for name in goals[:1]]
-    if len(goals) > 1:
-        pairs = [*combinations(goals, 2)][:_MOST_PANELS]
     return [
-        panel(partial(_trials, run=run, across=pair[0], upwards=pair[1]), f"trials by {pair[1]}")
-        for pair in pairs
+        panel(partial(_draw, run=run, pair=pair), f"trials by {pair[1]}")
+        for pair in objective_pairs(run)[:_MOST_PANELS]
     ]
 
 
-def _trials(axes: Axes, run: Exploration, across: str | None, upwards: str) -> None:
-    """Every trial by two of its objectives, or by its number and one."""
-    front = {trial.trial for trial in run.front}
-    others = [t for t in run.rows if t.trial not in front and t.state == "complete"]
-    axes.plot(*_points(others, across, upwards), "o", color=INK, markersize=3, alpha=0.35)
-    xs, ys = _points(run.front, across, upwards)
-    order = sorted(range(len(xs)), key=lambda place: xs[place])
-    line = "o-" if across is not None else "o"
-    axes.plot([xs[i] for i in order], [ys[i] for i in order], line, color=COLOURS[0], markersize=5)
-    axes.set_xlabel(short_label(named(across or "trial"), 44))
-    axes.set_ylabel(short_label(named(upwards), 36))
-    axes.margins(0.12)
-    axes.grid(True)
-    plain_ticks(axes.xaxis)
-    plain_ticks(axes.yaxis)
-    known = [t for t in run.front if _points([t], across, upwards)[0]][:_MOST_LABELS]
-    curves = [
-        Curve(*_points([trial], across, upwards), _label(trial), COLOURS[0]) for trial in known
-    ]
-    direct_labels(axes, curves, PAPER)
-
-
-def _label(trial: ExploredTrial) -> str:
-    chosen = ", ".join(f"{name.split('.')[-1]} {plain(v)}" for name, v in trial.chosen.items())
-    return chosen if chosen and len(chosen) <= 24 else f"trial {plain(trial.trial)}"
-
-
-def _points(
-    trials: Sequence[ExploredTrial], across: str | None, upwards: str
-) -> tuple[list[float], list[float]]:
-    """Where trials are that have both figures."""
-    found = []
-    for number, trial in enumerate(trials):
-        number = number if trial.trial is None else trial.trial
-        x = float(number) if across is None else _value(trial, across)
-        y = _value(trial, upwards)
-        if x is not None and y is not None:
-            found.append((x, y))
-    return [x for x, _ in found], [y for _, y in found]
+def _draw(axes: Axes, run: Exploration, pair: Pair) -> None:
+    draw_trials(axes, run, pair, INK)
+    label_trials(axes, run, pair, PAPER)
