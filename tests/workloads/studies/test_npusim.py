@@ -23,11 +23,13 @@ from workloads.studies.npusim.figure_8 import SingleCase, single_figures
 from workloads.studies.npusim.figure_9 import crossing
 from workloads.studies.npusim.figure_13 import StagedCase, staged_figures
 from workloads.studies.npusim.judge import row, within_factor
+from workloads.studies.npusim.layered import LayeredCase, layered_figures
 from workloads.studies.npusim.plots import draw
 from workloads.studies.npusim.served import Core, ServedCase, served_figures
 from workloads.studies.npusim.study import run_study
 from workloads.studies.npusim.tables import table_2, table_3
 
+LAYERED = dict.fromkeys(("ttft_s", "throughput_tok_s", "expert_load_bytes"), 1.0)
 SMALL = PromptCase("qwen3-1.7b", 256, 4, "mn", "ring", 16)
 
 
@@ -93,6 +95,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(study, "single_figures", invented_single)
     monkeypatch.setattr(study, "mode_figures", invented_mode)
     monkeypatch.setattr(study, "collective_figures", lambda case: {"cycles": 1.0})
+    monkeypatch.setattr(study, "layered_figures", lambda case: LAYERED)
     return run_study(quick=True)
 
 
@@ -149,6 +152,7 @@ def test_claims_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     far = {"formula": 2.0, "noc": 1.5, "memory": 1.0}
     monkeypatch.setattr(study, "mode_figures", lambda case: {"cycles": far[case.mode]})
     monkeypatch.setattr(study, "collective_figures", lambda case: {"cycles": 1.0})
+    monkeypatch.setattr(study, "layered_figures", lambda case: LAYERED)
     result = run_study(quick=True)
     met = {each["target"]: each["met"] for each in result["targets"]}
     claims = (
@@ -271,6 +275,15 @@ def test_a_single_request() -> None:
         SingleCase("qwen3-1.7b", "100-20", Core(64, 60, 128, "load-stream-drain"))
     )
     assert alone["seconds"] is not None and alone["seconds"] > 2 * large["seconds"]
+
+
+def test_layered_prefill_apart_loads_fewer_experts_and_takes_longer() -> None:
+    chunked, layered = (
+        layered_figures(LayeredCase(scheduler, 2000, 5)) for scheduler in ("chunked", "layered")
+    )
+    assert None not in (*chunked.values(), *layered.values())
+    assert layered["expert_load_bytes"] < chunked["expert_load_bytes"]
+    assert layered["ttft_s"] > chunked["ttft_s"]
 
 
 def test_areas_of_two_kinds_of_cores() -> None:

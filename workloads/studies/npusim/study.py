@@ -37,17 +37,25 @@ from workloads.studies.npusim.figure_13 import (
     staged_figures,
 )
 from workloads.studies.npusim.figure_14 import figure_14, figure_14_cases, figure_14_targets
+from workloads.studies.npusim.layered import (
+    LayeredCase,
+    layered_cases,
+    layered_figures,
+    layered_rows,
+)
 from workloads.studies.npusim.served import ServedCase, served_figures
 from workloads.studies.npusim.tables import table_2, table_3
 from workloads.studies.rows import summarise
 
-_Case = PromptCase | ServedCase | SingleCase | ModeCase | StagedCase | CollectiveCase
+_Case = PromptCase | ServedCase | SingleCase | ModeCase | StagedCase | CollectiveCase | LayeredCase
 
 
 def simulate(case: _Case, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
     if isinstance(case, CollectiveCase):
         return collective_figures(case)
+    if isinstance(case, LayeredCase):
+        return layered_figures(case)
     if isinstance(case, ModeCase):
         return mode_figures(case)
     if isinstance(case, SingleCase):
@@ -83,6 +91,7 @@ def run_study(
         *figure_13_cases(),
         *figure_14_cases(),
         *collective_cases(),
+        *layered_cases(),
     ]
     found = run_once(wanted, simulate, workers=workers, store=store, progress=progress)
     rows = [
@@ -97,6 +106,7 @@ def run_study(
         *table_2(),
         *table_3(),
         *collective_rows(found),
+        *layered_rows(found),
     ]
     targets = [
         *figure_7_targets(rows),
