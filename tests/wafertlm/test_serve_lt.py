@@ -25,6 +25,7 @@ from workloads.machine.groups import Parallel, groups_on
 from workloads.models import find_model
 from workloads.serving.engine.run import run
 from workloads.serving.load.generator import generate
+from workloads.serving.price import level_grid
 from workloads.serving.price.cost import Batch, IterationCost
 from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.level_runs import LevelRuns
@@ -100,7 +101,12 @@ def test_on_the_grid_groups_pay_what_an_iteration_takes_at_lt(
 
 
 @pytest.mark.slow
-def test_off_the_grid_groups_are_near_and_between_their_ends(folder: Path) -> None:
+def test_off_the_grid_groups_are_near_and_between_their_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Attention of many long contexts on one core takes minutes a check.
+    monkeypatch.setattr(level_grid, "_SEQUENCES", (2, 16))
+    monkeypatch.setattr(level_grid, "_CONTEXTS", (64, 512))
     groups = {"tp": 4, "pp": 4}
     options = IterationOptions(
         model=MODEL, chip="npusim-large", level="lt", decode="44@300", **groups
