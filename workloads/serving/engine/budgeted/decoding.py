@@ -5,7 +5,14 @@ It is what `engine.decoding`, `engine.kv` and `result.metrics` do for a request 
 
 from tlm.compiled import Numbers, compiled
 from workloads.machine.kv_levels import BLOCK_TOKENS
-from workloads.serving.engine.budgeted.state import NEVER, NOBODY, Log, Queues, Requests, State
+from workloads.serving.engine.budgeted.state import (
+    NEVER,
+    NOBODY,
+    Field,
+    Log,
+    Queues,
+    RequestColumns,
+)
 
 
 @compiled
@@ -17,93 +24,95 @@ def blocks_of(tokens: int) -> int:
 @compiled
 def blocks_due_in(at: Numbers[int], queues: Queues, steps: int) -> int:
     """Blocks that the next steps need in all, if nobody joins or leaves."""
-    due = steps // BLOCK_TOKENS * at[State.DECODING]
+    due = steps // BLOCK_TOKENS * at[Field.DECODING]
     for step in range(steps % BLOCK_TOKENS):
-        due += queues.pages[(at[State.STEP] + step) % BLOCK_TOKENS]
+        due += queues.pages[(at[Field.STEP] + step) % BLOCK_TOKENS]
     return due
 
 
 @compiled
 def take(at: Numbers[int], blocks: int) -> None:
     """Take blocks, which are there."""
-    at[State.FREE] -= blocks
-    at[State.LEAST_FREE] = min(at[State.LEAST_FREE], at[State.FREE])
+    at[Field.FREE] -= blocks
+    at[Field.LEAST_FREE] = min(at[Field.LEAST_FREE], at[Field.FREE])
 
 
 @compiled
-def join(at: Numbers[int], requests: Requests, queues: Queues, one: int) -> None:
+def join(at: Numbers[int], requests: RequestColumns, queues: Queues, one: int) -> None:
     """A request joins those that decode."""
-    step, last = at[State.STEP], at[State.LAST]
+    step, last = at[Field.STEP], at[Field.LAST]
     requests.joined_step[one] = step
     queues.pages[(step - requests.to_prefill[one]) % BLOCK_TOKENS] += 1
     requests.before[one], requests.behind[one] = last, NOBODY
     if last == NOBODY:
-        at[State.FIRST] = one
+        at[Field.FIRST] = one
     else:
         requests.behind[last] = one
-    at[State.LAST] = one
-    at[State.DECODING] += 1
-    at[State.CONTEXT] += requests.to_prefill[one]
-    at[State.NEXT_FINISH] = min(at[State.NEXT_FINISH], _last_step(requests, one))
-    queues.fresh[at[State.FRESH]] = one
-    at[State.FRESH] += 1
+    at[Field.LAST] = one
+    at[Field.DECODING] += 1
+    at[Field.CONTEXT] += requests.to_prefill[one]
+    at[Field.NEXT_FINISH] = min(at[Field.NEXT_FINISH], _last_step(requests, one))
+    queues.fresh[at[Field.FRESH]] = one
+    at[Field.FRESH] += 1
 
 
 @compiled
-def leave(at: Numbers[int], requests: Requests, queues: Queues, one: int) -> int:
+def leave(at: Numbers[int], requests: RequestColumns, queues: Queues, one: int) -> int:
     """A request decodes no more; returns the blocks it holds."""
     page = (requests.joined_step[one] - requests.to_prefill[one]) % BLOCK_TOKENS
     queues.pages[page] -= 1
     before, behind = requests.before[one], requests.behind[one]
     if before == NOBODY:
-        at[State.FIRST] = behind
+        at[Field.FIRST] = behind
     else:
         requests.behind[before] = behind
     if behind == NOBODY:
-        at[State.LAST] = before
+        at[Field.LAST] = before
     else:
         requests.before[behind] = before
-    at[State.DECODING] -= 1
-    steps = at[State.STEP] - requests.joined_step[one]
+    at[Field.DECODING] -= 1
+    steps = at[Field.STEP] - requests.joined_step[one]
     stored = requests.to_prefill[one] + steps
     requests.emitted[one] += steps
-    at[State.CONTEXT] -= stored
-    if at[State.FRESH] and queues.fresh[at[State.FRESH] - 1] == one:
-        at[State.FRESH] -= 1
+    at[Field.CONTEXT] -= stored
+    if at[Field.FRESH] and queues.fresh[at[Field.FRESH] - 1] == one:
+        at[Field.FRESH] -= 1
     else:
-        requests.last_token_ps[one] = at[State.EMITTED_PS]
-        if at[State.LATE_STEP] > requests.joined_step[one]:
+        requests.last_token_ps[one] = at[Field.EMITTED_PS]
+        if at[Field.LATE_STEP] > requests.joined_step[one]:
             requests.late_token[one] = 1
     return blocks_of(stored)
 
 
 @compiled
-def find_next_finish(at: Numbers[int], requests: Requests) -> None:
+def find_next_finish(at: Numbers[int], requests: RequestColumns) -> None:
     """Find when the first of them ends."""
-    at[State.NEXT_FINISH], one = NEVER, at[State.FIRST]
+    at[Field.NEXT_FINISH], one = NEVER, at[Field.FIRST]
     while one != NOBODY:
-        at[State.NEXT_FINISH] = min(at[State.NEXT_FINISH], _last_step(requests, one))
+        at[Field.NEXT_FINISH] = min(at[Field.NEXT_FINISH], _last_step(requests, one))
         one = requests.behind[one]
 
 
 @compiled
-def _last_step(requests: Requests, one: int) -> int:
+def _last_step(requests: RequestColumns, one: int) -> int:
     """The step behind which it ends: what it emits after joining is counted when it leaves."""
     step: int = requests.joined_step[one] + requests.output_tokens[one] - requests.emitted[one]
     return step
 
 
 @compiled
-def advance(at: Numbers[int], requests: Requests, queues: Queues, log: Log, steps: int) -> None:
+def advance(
+    at: Numbers[int], requests: RequestColumns, queues: Queues, log: Log, steps: int
+) -> None:
     """All emit a token in each of some steps; who has emitted the last one ends."""
-    at[State.CONTEXT] += at[State.DECODING] * steps
-    at[State.STEP] += steps
-    if at[State.NEXT_FINISH] > at[State.STEP]:
+    at[Field.CONTEXT] += at[Field.DECODING] * steps
+    at[Field.STEP] += steps
+    if at[Field.NEXT_FINISH] > at[Field.STEP]:
         return
-    one = at[State.FIRST]
+    one = at[Field.FIRST]
     while one != NOBODY:
         behind = requests.behind[one]
-        if _last_step(requests, one) == at[State.STEP]:
+        if _last_step(requests, one) == at[Field.STEP]:
             finish(at, log, one, leave(at, requests, queues, one))
         one = behind
     find_next_finish(at, requests)
@@ -112,61 +121,63 @@ def advance(at: Numbers[int], requests: Requests, queues: Queues, log: Log, step
 @compiled
 def finish(at: Numbers[int], log: Log, one: int, blocks: int) -> None:
     """A request has emitted its last token, and gives its blocks back."""
-    at[State.FREE] += blocks
-    log.ended[at[State.ENDED]] = one
-    at[State.ENDED] += 1
-    at[State.FINISHED] += 1
+    at[Field.FREE] += blocks
+    log.ended[at[Field.ENDED]] = one
+    at[Field.ENDED] += 1
+    at[Field.FINISHED] += 1
 
 
 @compiled
 def tell_interval(at: Numbers[int], log: Log, picoseconds: int, requests: int, times: int) -> None:
     """So many requests have waited for a token, as often."""
-    row = at[State.INTERVALS]
+    row = at[Field.INTERVALS]
     log.intervals[row, 0], log.intervals[row, 1] = picoseconds, requests
     log.intervals[row, 2] = times
-    at[State.INTERVALS] += 1
+    at[Field.INTERVALS] += 1
 
 
 @compiled
 def tell_outputs(at: Numbers[int], log: Log, every_ps: int, times: int, tokens: int) -> None:
     """Tokens come from now on, as often."""
-    row = at[State.OUTPUTS]
-    log.outputs[row, 0], log.outputs[row, 1] = at[State.NOW_PS], every_ps
+    row = at[Field.OUTPUTS]
+    log.outputs[row, 0], log.outputs[row, 1] = at[Field.NOW_PS], every_ps
     log.outputs[row, 2], log.outputs[row, 3] = times, tokens
-    at[State.OUTPUTS] += 1
+    at[Field.OUTPUTS] += 1
 
 
 @compiled
 def tell_prompts(at: Numbers[int], log: Log, tokens: int) -> None:
     """Prompt tokens have been computed by now."""
-    row = at[State.PROMPTS]
-    log.prompts[row, 0], log.prompts[row, 1] = at[State.NOW_PS], 0
+    row = at[Field.PROMPTS]
+    log.prompts[row, 0], log.prompts[row, 1] = at[Field.NOW_PS], 0
     log.prompts[row, 2], log.prompts[row, 3] = 1, tokens
-    at[State.PROMPTS] += 1
+    at[Field.PROMPTS] += 1
 
 
 @compiled
 def tell_decoded(
-    at: Numbers[int], requests: Requests, queues: Queues, log: Log, late_ps: int
+    at: Numbers[int], requests: RequestColumns, queues: Queues, log: Log, late_ps: int
 ) -> None:
     """All that decode have emitted a token now."""
-    now_ps, members, fresh = at[State.NOW_PS], at[State.DECODING], at[State.FRESH]
+    now_ps, members, fresh = at[Field.NOW_PS], at[Field.DECODING], at[Field.FRESH]
     if members > fresh:
-        interval_ps = now_ps - at[State.EMITTED_PS]
+        interval_ps = now_ps - at[Field.EMITTED_PS]
         tell_interval(at, log, interval_ps, members - fresh, 1)
         if interval_ps > late_ps:
-            at[State.LATE_STEP] = at[State.STEP]
+            at[Field.LATE_STEP] = at[Field.STEP]
     for place in range(fresh):
         tell_emitted(at, requests, log, queues.fresh[place], late_ps)
-    at[State.FRESH] = 0
-    at[State.EMITTED_PS] = now_ps
+    at[Field.FRESH] = 0
+    at[Field.EMITTED_PS] = now_ps
     tell_outputs(at, log, 0, 1, members)
 
 
 @compiled
-def tell_emitted(at: Numbers[int], requests: Requests, log: Log, one: int, late_ps: int) -> None:
+def tell_emitted(
+    at: Numbers[int], requests: RequestColumns, log: Log, one: int, late_ps: int
+) -> None:
     """A request has emitted a token now, which is not its first."""
-    interval_ps = at[State.NOW_PS] - requests.last_token_ps[one]
+    interval_ps = at[Field.NOW_PS] - requests.last_token_ps[one]
     tell_interval(at, log, interval_ps, 1, 1)
     if interval_ps > late_ps:
         requests.late_token[one] = 1

@@ -14,12 +14,12 @@ from workloads.serving.engine.budgeted.state import (
     NEVER,
     NOBODY,
     Ended,
+    Field,
     Log,
-    Prices,
     Queues,
-    Requests,
+    RequestColumns,
     Rules,
-    State,
+    StagePrices,
 )
 from workloads.serving.engine.engine import LONGEST_STRETCH
 from workloads.serving.engine.kv import BlockPool, KvCache
@@ -79,11 +79,11 @@ class BudgetedEngine:
         self._recorder, self._model = recorder, model
         self._stages = model.stage_table(max_sequences)
         times = np.zeros(len(self._stages.cycles), dtype=np.int64)
-        self._prices = Prices(self._stages.cycles, self._stages.joules, times)
-        self._at = np.zeros(len(State), dtype=np.int64)
-        self._at[[State.FIRST, State.LAST, State.LATE_STEP]] = NOBODY
-        self._at[State.NEXT_FINISH], self._at[State.LAST_DURATION_PS] = NEVER, 1
-        self._at[[State.FREE, State.LEAST_FREE]] = kv.free
+        self._prices = StagePrices(self._stages.cycles, self._stages.joules, times)
+        self._at = np.zeros(len(Field), dtype=np.int64)
+        self._at[[Field.FIRST, Field.LAST, Field.LATE_STEP]] = NOBODY
+        self._at[Field.NEXT_FINISH], self._at[Field.LAST_DURATION_PS] = NEVER, 1
+        self._at[[Field.FREE, Field.LEAST_FREE]] = kv.free
         self._requests = _requests(trace)
         self._queues = Queues(
             returned=_zeros(max_sequences),
@@ -122,14 +122,14 @@ class BudgetedEngine:
         at = self._at
         state = at, self._requests, self._queues, self._prices, self._log, self._rules
         while (ended := serve(*state)) == Ended.UNKNOWN:
-            self._stages.find(int(at[State.CELL]))
+            self._stages.find(int(at[Field.CELL]))
         if ended == Ended.NO_TIME:
             raise ValueError("an iteration cannot take 0 ps")
         if ended == Ended.TOO_LONG:
             within_time(MAX_TIME_PS + 1)
         self._tell()
         if ended == Ended.FULL:
-            return int(at[State.NOW_PS])
+            return int(at[Field.NOW_PS])
         self._count()
         return None
 
@@ -137,27 +137,27 @@ class BudgetedEngine:
         """Tell the recorder what is in the log."""
         at, log, recorder = self._at, self._log, self._recorder
         recorder.logged(
-            log.intervals[: at[State.INTERVALS]],
-            log.prompts[: at[State.PROMPTS]],
-            log.outputs[: at[State.OUTPUTS]],
+            log.intervals[: at[Field.INTERVALS]],
+            log.prompts[: at[Field.PROMPTS]],
+            log.outputs[: at[Field.OUTPUTS]],
         )
-        ended = log.ended[: at[State.ENDED]]
+        ended = log.ended[: at[Field.ENDED]]
         columns = [ended, *(column[ended] for column in self._requests[:_TOLD])]
         for row in np.stack(columns, axis=1).tolist():
             recorder.done(Request(*row))
-        at[[State.INTERVALS, State.OUTPUTS, State.PROMPTS, State.ENDED]] = 0
+        at[[Field.INTERVALS, Field.OUTPUTS, Field.PROMPTS, Field.ENDED]] = 0
 
     def _count(self) -> None:
         """Count what was used, now that all requests have finished."""
         at, usage, layers = self._at.tolist(), self.usage, self._model.layers
-        self._recorder.preemptions = at[State.PREEMPTIONS]
-        self.kv.free, self.kv.least_free = at[State.FREE], at[State.LEAST_FREE]
-        usage.iterations = at[State.ITERATIONS]
-        usage.decode_iterations = at[State.DECODE_ITERATIONS]
-        usage.decoded, usage.busy_ps = at[State.DECODED], at[State.BUSY_PS]
-        tokens, pairs, rows = (at[each] for each in (State.TOKENS, State.PAIRS, State.LOGIT_ROWS))
+        self._recorder.preemptions = at[Field.PREEMPTIONS]
+        self.kv.free, self.kv.least_free = at[Field.FREE], at[Field.LEAST_FREE]
+        usage.iterations = at[Field.ITERATIONS]
+        usage.decode_iterations = at[Field.DECODE_ITERATIONS]
+        usage.decoded, usage.busy_ps = at[Field.DECODED], at[Field.BUSY_PS]
+        tokens, pairs, rows = (at[each] for each in (Field.TOKENS, Field.PAIRS, Field.LOGIT_ROWS))
         usage.work = Work(tokens * layers, pairs * layers, rows)
-        energy_pj = at[State.ENERGY_UNITS] * ENERGY_UNIT + at[State.ENERGY_PJ]
+        energy_pj = at[Field.ENERGY_UNITS] * ENERGY_UNIT + at[Field.ENERGY_PJ]
         usage.energy_pj = None if self._model.static_power_w is None else energy_pj
         counted = self._stages.counted(self._prices.times)
         usage.made_of, usage.expert_bytes = counted.made_of, counted.expert_bytes
@@ -192,7 +192,7 @@ def _zeros(*shape: int) -> Int64s:
     return np.zeros(shape, dtype=np.int64)
 
 
-def _requests(trace: Trace) -> Requests:
+def _requests(trace: Trace) -> RequestColumns:
     """A trace's requests, of which none has begun."""
     known = {
         "arrival_ps": trace.arrival_ps,
@@ -201,9 +201,9 @@ def _requests(trace: Trace) -> Requests:
         "to_prefill": trace.prompt_tokens.copy(),
     }
     never = dict.fromkeys(("start_ps", "first_token_ps", "last_token_ps"), np.int64(-1))
-    return Requests(
+    return RequestColumns(
         **{
             name: known[name] if name in known else np.full(len(trace), never.get(name, 0))
-            for name in Requests._fields
+            for name in RequestColumns._fields
         }
     )

@@ -14,13 +14,13 @@ class Ended(IntEnum):
 
     DONE = 0  # all requests have finished
     FULL = auto()  # the log has no room for another iteration
-    UNKNOWN = auto()  # the stage of `State.CELL` has no price
+    UNKNOWN = auto()  # the stage of `Field.CELL` has no price
     STUCK = auto()  # nobody runs, and nobody else will come
     TOO_LONG = auto()  # time would pass `Rules.last_ps`
     NO_TIME = auto()  # an iteration would take none
 
 
-class State(IntEnum):
+class Field(IntEnum):
     """Numbers of the engine."""
 
     NOW_PS = 0
@@ -91,7 +91,7 @@ class Rules(NamedTuple):
     last_ps: int
 
 
-class Requests(NamedTuple):
+class RequestColumns(NamedTuple):
     """Requests in order of arrival, as `load.request.Request`: each of shape (requests,)."""
 
     arrival_ps: Int64s
@@ -120,7 +120,7 @@ class Queues(NamedTuple):
     cells: Int64s  # shape (max_sequences + 3,): of the stages of an iteration
 
 
-class Prices(NamedTuple):
+class StagePrices(NamedTuple):
     """Prices of the stages of iterations, by `price.stage_cells`."""
 
     cycles: Float64s  # not a number: not known yet
