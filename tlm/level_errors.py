@@ -1,17 +1,26 @@
 """How far a kernel at a level may be from the level below: the stored cases around it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from enum import IntEnum
 from functools import lru_cache
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.comparisons import load_chips, load_levels, load_tiles
+from tlm.compiled import compiled
 
 #: Logarithms that are not further apart are the same.
 _EQUAL = 1e-9
+
+
+class _Which(IntEnum):
+    """Cases that count."""
+
+    AROUND = 0  # those that bracket the run, or all if it is beyond them
+    NEAREST = 1
+    EVERY = 2
 
 
 class Checked(NamedTuple):
@@ -83,56 +92,64 @@ def between(steps: Steps, balance: float, cycles: float) -> Between:
     or more balance and of these with fewer or more cycles, the nearest: up to four. Beyond all
     cases nothing brackets it: all count.
     """
-    least, most = _joined(steps, balance, cycles, _around)
+    least, most = _joined(steps, balance, cycles, _Which.AROUND)
     return Between(1 / (1 + most), 1 / (1 + least))
 
 
 def level_error(steps: Steps, balance: float, cycles: float) -> LevelError:
     """The same as an error, with those by the nearest case and by all."""
-    spans = (_joined(steps, balance, cycles, which) for which in (_around, _nearest, _every))
+    spans = (_joined(steps, balance, cycles, which) for which in _Which)
     return LevelError(*(100 * max(abs(least), most) for least, most in spans))
 
 
-def _joined(
-    steps: Steps,
-    balance: float,
-    cycles: float,
-    which: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
-) -> tuple[float, float]:
+def _joined(steps: Steps, balance: float, cycles: float, which: _Which) -> tuple[float, float]:
     """The least and the most that some cases of all steps let a run be off, as a part."""
     low = high = 1.0
-    here = np.log([balance, cycles])
+    x, y = np.log([balance, cycles])
     for logs, errors in steps:
-        some = errors[which(logs - here)]
-        low *= 1 + min(0.0, float(some.min())) / 100
-        high *= 1 + max(0.0, float(some.max())) / 100
+        least, most = _span(logs, errors, x, y, which)
+        low *= 1 + min(0.0, least) / 100
+        high *= 1 + max(0.0, most) / 100
     return low - 1, high - 1
 
 
-def _around(places: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which cases bracket the origin, or all if it is beyond them, shape (cases,).
+@compiled
+def _span(
+    logs: NDArray[np.float64], errors: NDArray[np.float64], x: float, y: float, which: int
+) -> tuple[float, float]:
+    """The least and the greatest error of some cases around a run with these logarithms."""
+    least, most = np.inf, -np.inf
+    if which == _Which.EVERY or (which == _Which.AROUND and _is_beyond(logs, x, y)):
+        for error in errors:
+            least, most = min(least, error), max(most, error)
+        return least, most
+    # Whether the cases of a quarter have at most, or at least, the balance and the cycles.
+    for right in (-1, 1):
+        for up in (-1, 1):
+            nearest = np.inf
+            for turn in range(2):
+                for case in range(len(errors)):
+                    dx, dy = logs[case, 0] - x, logs[case, 1] - y
+                    inside = right * dx >= -_EQUAL and up * dy >= -_EQUAL
+                    if not inside and which == _Which.AROUND:
+                        continue
+                    distance = np.hypot(dx, dy)
+                    if turn == 0:
+                        nearest = min(nearest, distance)
+                    elif distance <= nearest + _EQUAL:
+                        least, most = min(least, errors[case]), max(most, errors[case])
+    return least, most
 
-    Args:
-        places: Of the cases, shape (cases, 2).
-    """
-    every = _every(places)
-    if (places.min(axis=0) > _EQUAL).any() or (places.max(axis=0) < -_EQUAL).any():
-        return every
-    distances, found = np.hypot(*places.T), ~every
-    for one, other in product(*([axis <= _EQUAL, axis >= -_EQUAL] for axis in places.T)):
-        if (quarter := one & other).any():
-            found |= quarter & (distances <= distances[quarter].min() + _EQUAL)
-    return found
 
-
-def _nearest(places: NDArray[np.float64]) -> NDArray[np.bool_]:
-    distances = np.hypot(*places.T)
-    near: NDArray[np.bool_] = distances <= distances.min() + _EQUAL
-    return near
-
-
-def _every(places: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.ones(len(places), dtype=bool)
+@compiled
+def _is_beyond(logs: NDArray[np.float64], x: float, y: float) -> bool:
+    """Whether all cases have more balance, or cycles, than a run, or all have less."""
+    less_x = less_y = more_x = more_y = True
+    for case in range(len(logs)):
+        dx, dy = logs[case, 0] - x, logs[case, 1] - y
+        less_x, more_x = less_x and dx < -_EQUAL, more_x and dx > _EQUAL
+        less_y, more_y = less_y and dy < -_EQUAL, more_y and dy > _EQUAL
+    return less_x or less_y or more_x or more_y
 
 
 def chip_steps(
