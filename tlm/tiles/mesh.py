@@ -37,19 +37,28 @@ _KINDS = {
 }
 
 
+def can_have_tiles(timing: NocTiming) -> bool:
+    """Whether flits of such routers can wait for the banks of tiles (`TiledMesh`).
+
+    Branches in lockstep would have to know a cycle ahead when the tile takes its copy; the
+    interfaces of locked channels stand between router and tile.
+    """
+    return timing.fork != FORKS[Fork.LOCKSTEP] and not timing.locks
+
+
 class TiledMesh(TileStarts, HandshakeMesh):
     """A handshake mesh with tiles (`TiledInterconnect`).
 
     Args:
         rows: Rows of the mesh.
         cols: Columns of the mesh.
-        timing: What the routers are like; forks must go at their own pace.
+        timing: What the routers are like (`can_have_tiles`).
         tile: What the tiles are like.
         edge_rows: Rows of nodes without tiles, below the others: they take what comes, as far as
             `let_take` lets them, and send at once.
 
     Raises:
-        InputError: for a mesh without a router, one that is too large, other forks, locked
+        InputError: for a mesh without a router, one that is too large, forks in lockstep, locked
             channels, rows that cannot be, or words that are asked for in the cycle in which what
             needs them begins.
     """
@@ -57,10 +66,9 @@ class TiledMesh(TileStarts, HandshakeMesh):
     def __init__(
         self, rows: int, cols: int, timing: NocTiming, tile: TileTiming, *, edge_rows: int = 0
     ) -> None:
-        if timing.fork != FORKS[Fork.OWN_PACE]:
-            raise InputError(
-                f"fork: found {timing.fork}; allowed with tiles: {FORKS[Fork.OWN_PACE]}"
-            )
+        if timing.fork == FORKS[Fork.LOCKSTEP]:
+            allowed = ", ".join(fork for fork in FORKS if fork != timing.fork)
+            raise InputError(f"fork: found {timing.fork}; allowed with tiles: {allowed}")
         if timing.locks:
             raise InputError(f"channel: found {timing.channel}; allowed with tiles: none")
         super().__init__(rows + edge_rows, cols, timing)

@@ -23,9 +23,9 @@ class Timed(NamedTuple):
 
     Attributes:
         program: Spread over the table of tiles, if there is one.
-        alone: Whether jobs take as long as by themselves. So they do beside custom routers, on
-            tiles that are not alike, and with products in Verilog that do not take the cycles of
-            their model.
+        alone: Whether jobs take as long as by themselves. So they do beside routers that share no
+            banks (`can_have_tiles`), on tiles that are not alike, and with products in Verilog that
+            do not take the cycles of their model.
     """
 
     program: Program

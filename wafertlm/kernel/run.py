@@ -8,6 +8,7 @@ from tlm.engines.outcome import Outcome
 from tlm.program import Program
 from tlm.program.data import Gemm
 from tlm.program.operations import Work
+from tlm.tiles.mesh import can_have_tiles
 from tlm.tiles.programs import on_tiles
 from tlm.trace import link_flits
 from wafertlm.asked.kernel import RTL, KernelOptions
@@ -125,7 +126,7 @@ def _maps(setup: Setup, outcome: Outcome, program: Program, execution: Execution
 def _timed(setup: Setup, execution: Execution) -> Timed:
     """The program with what its work costs, on the table's tiles if there is one."""
     program, tile = setup.program, setup.tile
-    alone = setup.custom is not None or setup.unequal is not None
+    alone = setup.unequal is not None or not can_have_tiles(setup.timing)
     if tile is not None:
         modelled = program = on_tiles(setup.program, tile)
         if setup.levels.compute == RTL:

@@ -1,8 +1,7 @@
 """Collectives in software on a mesh: tiles that send, add and send on, at each level of detail.
 
 At all levels the same program runs (`SoftwareCollective.program`), as a kernel's does. The tiles
-are the project's own, beside custom routers, too: there they are modelled, each job with the banks
-for itself.
+are the project's own, beside custom routers, too: there they are modelled.
 """
 
 from contextlib import nullcontext
@@ -18,7 +17,7 @@ from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Program, Work
-from tlm.tiles.mesh import TiledMesh
+from tlm.tiles.mesh import TiledMesh, can_have_tiles
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming
 from tlm.trace import TransferLog
@@ -100,19 +99,27 @@ def _beside_custom_routers(
 ) -> int:
     assert network.custom is not None
     network.custom.check_program(_timed(collective))
-    rows, cols = collective.rows, collective.cols
+    rows, cols, timing = collective.rows, collective.cols, network.timing
+    tile = project_tile() if can_have_tiles(timing) else None
     if level == "at":
-        mesh = HandshakeMesh(rows, cols, network.timing, reductions=False)
+        if tile is not None:
+            return _modelled(collective, network, TiledMesh(rows, cols, timing, tile))
+        mesh = HandshakeMesh(rows, cols, timing, reductions=False)
         return _modelled(collective, network, mesh)
     # Slow to import: only for Verilog.
     from cosim.network.interconnect import RtlInterconnect
     from cosim.network.model import LoopModel
+    from cosim.network.tiled import TiledRtlInterconnect
 
     model = LoopModel(network.spec, rows, cols)
     with building():
         model.build()
-    timing = network.timing
-    with RtlInterconnect(model, loopback=timing.loopback, timing=timing) as verilog:
+    loopback = timing.loopback
+    with (
+        RtlInterconnect(model, loopback=loopback, timing=timing)
+        if tile is None
+        else TiledRtlInterconnect(model, tile, loopback=loopback, timing=timing)
+    ) as verilog:
         return _modelled(collective, network, verilog)
 
 

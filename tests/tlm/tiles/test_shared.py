@@ -192,7 +192,7 @@ def test_transfers_that_wait_for_each_other_for_ever_are_told() -> None:
 def test_forks_in_lockstep_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         TiledMesh(1, 2, replace(TIMING, fork="lockstep"), TILE)
-    assert str(caught.value) == "fork: found lockstep; allowed with tiles: own-pace"
+    assert str(caught.value) == "fork: found lockstep; allowed with tiles: own-pace, flit-by-flit"
 
 
 def test_words_asked_for_at_once_are_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
+from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.sealed import sealed, unsealed
@@ -88,23 +89,47 @@ class FlitHops:
         self.flit_hops += span.flits * hops
 
 
-@pytest.fixture
-def mask_spec(tmp_path: Path) -> Path:
-    """The mask mesh with a calibration, as if it had just been made."""
-    shutil.copytree(MASK, tmp_path / "mask", ignore=shutil.ignore_patterns("*.json"))
-    spec = load_spec(tmp_path / "mask" / "mask_mesh.toml")
+def calibrated(file: Path, timing: NocTiming, *, longest_flits: int) -> Path:
+    """A specification with a calibration, as if it had just been made."""
+    spec = load_spec(file)
     found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
         tools={},
-        network=asdict(MASK_TIMING),
+        network=asdict(timing),
         packet_flits=64,
-        multicast_flits=5,
-        reduction_flits=5,
+        multicast_flits=longest_flits,
+        reduction_flits=longest_flits,
         not_represented=[],
         results=[load_result("unicast")],
     )
     calibration_file(spec).write_text(sealed(found))
     return spec.file
+
+
+@pytest.fixture
+def mask_spec(tmp_path: Path) -> Path:
+    """The mask mesh."""
+    shutil.copytree(MASK, tmp_path / "mask", ignore=shutil.ignore_patterns("*.json"))
+    return calibrated(tmp_path / "mask" / "mask_mesh.toml", MASK_TIMING, longest_flits=5)
+
+
+@pytest.fixture
+def project_spec(tmp_path: Path, wafertlm: Any) -> Path:
+    """The project's mesh as a custom one."""
+    timing = rtl_timing()
+    assert wafertlm("show", "router", "mesh", "--out", tmp_path / "mesh").status == 0
+    file = tmp_path / "mesh" / "mesh.toml"
+    return calibrated(file, timing, longest_flits=timing.fifo_depth)
+
+
+@pytest.mark.parametrize("name", ["summa", "mesh-gemm-t", "softmax"])
+def test_the_projects_mesh_through_its_specification_is_itself(
+    kernel: Run, project_spec: Path, name: str
+) -> None:
+    """Engines and transfers share the banks of its tiles, too."""
+    same = ("cycles", "breakdown_cycles", "error")
+    found, custom = (kernel(name, "--allow-stale", *more) for more in ((), ("--rtl", project_spec)))
+    assert [found[each] for each in same] == [custom[each] for each in same]
 
 
 @pytest.mark.rtl
@@ -124,7 +149,7 @@ def test_rtl_takes_the_cycles_of_the_model(kernel: Run, name: str, grid: str) ->
 
 @pytest.mark.rtl
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["cannon", "mesh-gemm"])
+@pytest.mark.parametrize("name", ["cannon", "mesh-gemm", "exchange", "row-sum"])
 def test_custom_routers_take_the_cycles_of_their_model(
     kernel: Run, mask_spec: Path, name: str
 ) -> None:
