@@ -35,6 +35,7 @@ from tlm.interconnect.handshake.records import (
     What,
 )
 from tlm.interconnect.handshake.routes import receiver
+from tlm.interconnect.handshake.streams import pass_at_once
 
 FIRST, LAST = 1, 2  # bits of a flit's mark
 
@@ -181,7 +182,9 @@ def _send_data(m: Records, packets: Table, node: Address) -> bool:
     packet, buffer = m[node + Node.QUEUE_HEAD], buffer_of(m, node, 0)
     length, time = packets[packet, Packet.LENGTH], m[node + Node.QUEUE_LAST]
     while m[node + Node.QUEUE_SENT] < length:
-        sent = m[node + Node.QUEUE_SENT]
+        if m[Mesh.CHANNEL] == Channel.OUTPUT:
+            pass_at_once(m, node, packet, length)
+        sent, time = m[node + Node.QUEUE_SENT], m[node + Node.QUEUE_LAST]
         waiting = m[buffer + FlitBuffer.WRITTEN] - m[buffer + FlitBuffer.LEFT]
         count = min(length - sent, given(m, Mesh.PLACES, buffer) - waiting)
         if m[Mesh.CHANNEL] == Channel.RECEIVER:

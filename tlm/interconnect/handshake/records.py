@@ -105,6 +105,7 @@ class Mesh(IntEnum):
     UNIT_CHOICE = 117  # a `UnitChoice`
     UNIT_ARBITER = 118  # the `Arbiter` of its inputs
     UNIT_LATE_LOCK = 119  # whether a unit is a reduction's only from its first result on
+    STREAM_FROM = 120  # fewer flits of a message are not looked at to pass at once
 
 
 class Fork(IntEnum):

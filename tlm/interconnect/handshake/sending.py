@@ -33,6 +33,7 @@ from tlm.interconnect.handshake.records import (
     What,
 )
 from tlm.interconnect.handshake.reduction import combine, take_operands
+from tlm.interconnect.handshake.streams import pass_at_once
 from tlm.interconnect.packets import PacketKind
 
 
@@ -148,10 +149,12 @@ def _deliver(
 def _inject(m: Records, packets: Table, node: Address) -> None:
     """Move flits of a tile's packets into its router, as far as times are known."""
     while m[node + Node.QUEUE_HEAD] >= 0:
-        packet, sent = m[node + Node.QUEUE_HEAD], m[node + Node.QUEUE_SENT]
+        packet = m[node + Node.QUEUE_HEAD]
         cycle, flits = packets[packet, Packet.CYCLE], packets[packet, Packet.FLITS]
         slot = m[Mesh.OPERAND_SLOT] if packets[packet, Packet.KIND] >= PacketKind.SUM else 0
-        buffer = buffer_of(m, node, slot)
+        if m[Mesh.TILED] == 0 and packets[packet, Packet.KIND] == PacketKind.UNICAST:
+            pass_at_once(m, node, packet, flits)
+        buffer, sent = buffer_of(m, node, slot), m[node + Node.QUEUE_SENT]
         into = m[buffer + FlitBuffer.WRITTEN]
         count = min(
             flits - sent, m[buffer + FlitBuffer.LEFT] + given(m, Mesh.PLACES, buffer) - into

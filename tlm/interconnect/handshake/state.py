@@ -83,6 +83,8 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[Mesh.LATE_LOCK] = timing.lock_on_transfer
     m[Mesh.TURNAROUND] = timing.turnaround_cycles
     m[Mesh.LINK_INTERVAL] = timing.link_interval_cycles
+    # A shorter rest is in a buffer as soon. Where links idle between flits there are no runs.
+    m[Mesh.STREAM_FROM] = timing.fifo_depth if timing.link_interval_cycles == 1 else NEVER
     m[Mesh.UNIT_INTERVAL] = timing.reduce_interval_cycles
     m[Mesh.UNIT_CHOICE] = UNIT_CHOICES.index(timing.unit_choice)
     m[Mesh.UNIT_ARBITER] = ARBITERS.index(timing.unit_arbiter)
