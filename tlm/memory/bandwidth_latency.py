@@ -56,6 +56,9 @@ class BandwidthLatencyMemory:
     too. One that is a part of a block costs its part of it; another is a block of its own. With the
     queue full it withholds END_REQ. Its blocking transport is the same formula without the queue,
     for initiators that run ahead on their own clock.
+
+    Attributes:
+        timing: Its figures.
     """
 
     posts_writes: bool = False
@@ -63,7 +66,7 @@ class BandwidthLatencyMemory:
     def __init__(self, env: Environment, timing: ChannelTiming) -> None:
         self.socket = TargetSocket(self)
         self._env = env
-        self._timing = timing
+        self.timing = timing
         # Bytes that the bus could have moved until it is free.
         self._bus_free_bytes: int | Fraction = 0
         self._held: deque[GenericPayload] = deque()
@@ -84,7 +87,7 @@ class BandwidthLatencyMemory:
             self._responses.taken(delay_cycles)
             return Sync.COMPLETED, phase, delay_cycles
         assert delay_cycles == 0, "this memory is told of requests when they begin"
-        if self._in_flight == self._timing.queue_depth:
+        if self._in_flight == self.timing.queue_depth:
             self._held.append(payload)
             return Sync.ACCEPTED, phase, 0
         self._accept(payload)
@@ -97,7 +100,7 @@ class BandwidthLatencyMemory:
         self._events.notify(payload, Phase.BEGIN_RESP, end - now)
 
     def _last_byte(self, accepted_cycle: int, payload: GenericPayload) -> int:
-        timing, length = self._timing, payload.length_bytes
+        timing, length = self.timing, payload.length_bytes
         of_block = payload.extensions.get(OfBlock)
         block = length if of_block is None else of_block.length_bytes
         busy = timing.busy_bytes(block, writes=payload.command is Command.WRITE)

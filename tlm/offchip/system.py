@@ -9,9 +9,11 @@ from simpy import Environment
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
+from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
 from tlm.memory.base import MemoryTarget, OfBlock
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import Gate, MemoryNode
+from tlm.offchip.streamed import StreamedLoads, are_streamed
 from tlm.offchip.wire import Wire
 from tlm.program import Program
 from tlm.program.operations import OffChip, Tile
@@ -49,7 +51,7 @@ class OffChipMemory:
     def __init__(self, edge: Edge, channel: Channel) -> None:
         self.edge = edge
         self._channel = channel
-        self._nodes: dict[int, MemoryNode] = {}
+        self._nodes: dict[int, MemoryNode | StreamedLoads] = {}
         self._requests: dict[int, Wire] = {}  # from tiles that have a channel of their own
 
     @property
@@ -60,7 +62,9 @@ class OffChipMemory:
     @property
     def written_bytes(self) -> int:
         """What the channels have written."""
-        return sum(node.written_bytes for node in self._nodes.values())
+        return sum(
+            node.written_bytes for node in self._nodes.values() if isinstance(node, MemoryNode)
+        )
 
     def attach(
         self,
@@ -92,7 +96,7 @@ class OffChipMemory:
                 "count: channels at the edge"
             )
         self._env, self._network, self._tiles = env, network, tiles
-        self._blocks = Blocks(program, self.edge)
+        self._blocks, self._streamed = Blocks(program, self.edge), are_streamed(program, self.edge)
 
     def start(
         self, step: TransferStep, arrived: Callable[[int], object], left: Callable[[int], object]
@@ -131,6 +135,11 @@ class OffChipMemory:
             else:
                 self._network.send(source, goal, flits, left, {there: lambda _: come()})
 
+        if operation.loads:
+            asked = partial(node.load, back, address, operation.flits, told, target)
+            return [partial(send, 1, asked)]
+        assert isinstance(node, MemoryNode)  # of programs that store
+
         def block(left: Callable[[int], object]) -> None:
             parts = cut(operation.flits, edge.unit_flits)
             of_block = OfBlock(len(parts) * edge.unit_bytes)
@@ -146,12 +155,9 @@ class OffChipMemory:
             for number, (flits, write) in enumerate(zip(parts, writes, strict=True)):
                 send(flits, write, left if number + 1 == len(parts) else _nothing)
 
-        if operation.loads:
-            asked = partial(node.load, back, address, operation.flits, told, target)
-            return [partial(send, 1, asked)]
         return [block, partial(send, 1, partial(node.acknowledge, back, told, target))]
 
-    def _node(self, channel: int) -> MemoryNode:
+    def _node(self, channel: int) -> MemoryNode | StreamedLoads:
         """The node of a channel, which begins its refreshes with the run."""
         if channel not in self._nodes:
             number = self._number(self.edge.place(channel))
@@ -173,14 +179,12 @@ class OffChipMemory:
                 arrivals = {there: lambda _: come()}
                 self._network.send(number, tile, flits, lambda _: left(), arrivals)
 
-            self._nodes[channel] = MemoryNode(
-                self._env,
-                self._channel(self._env),
-                send,
-                self.edge.unit_bytes,
-                self.edge.unit_flits,
-                None if self._tiles is None else self._tiles.gate(number),
-            )
+            memory, unit = self._channel(self._env), (self.edge.unit_bytes, self.edge.unit_flits)
+            if self._streamed and isinstance(memory, BandwidthLatencyMemory):
+                self._nodes[channel] = StreamedLoads(self._env, memory.timing, *unit)
+            else:
+                gate = None if self._tiles is None else self._tiles.gate(number)
+                self._nodes[channel] = MemoryNode(self._env, memory, send, *unit, gate)
         return self._nodes[channel]
 
     def _number(self, tile: Tile) -> int:

@@ -21,7 +21,9 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
 from tlm.memory.base import MemoryTarget
 from tlm.memory.block_costs import BlockCosts
+from tlm.offchip import system
 from tlm.offchip.edge import Blocks, Edge
+from tlm.offchip.streamed import are_streamed
 from tlm.offchip.system import OffChipMemory
 from tlm.offchip.times import load_law, store_law
 from tlm.program import Engine, Load, Operation, Program, Send, Store, Work
@@ -139,7 +141,7 @@ def _mesh(edge: Edge) -> HandshakeMesh:
     return Unused(edge.rows, edge.cols, TIMING)
 
 
-WHOLE = TileSet(range(2), range(3))
+WHOLE, WIDE = TileSet(range(2), range(3)), TileSet(range(1), range(2))
 LENGTHS = st.integers(1, 300)
 #: Blocks that are loaded, worked on and stored again: their length, the work, what is stored.
 STREAMS = st.lists(st.tuples(LENGTHS, st.integers(1, 600), LENGTHS), min_size=1, max_size=6)
@@ -177,6 +179,54 @@ def test_levels_agree_on_loads_work_and_stores(
     assert memory.read_bytes == 6 * 256 * (
         sum(flits for kind, flits in before if kind is Load) + sum(each[0] for each in streams)
     )
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from([(256, 32), (16, 64), (64, 64)]),
+    st.sampled_from([1, 7, 16, 60, Fraction(12500, 193), 240, 256, Fraction(1000, 3), 1024]),
+    st.sampled_from([None, COSTS]),
+    st.sampled_from([4, 5, 30]),
+    st.lists(st.tuples(LENGTHS, st.integers(0, 400), st.booleans()), min_size=1, max_size=8),
+)
+def test_loads_at_once_come_when_they_come_burst_by_burst(
+    sizes: tuple[int, int],
+    width: int | Fraction,
+    costs: BlockCosts | None,
+    latency_cycles: int,
+    loads: list[tuple[int, int, bool]],
+) -> None:
+    """Of tiles with loads of their own, each begun at once or when the one before has come."""
+    timing = ChannelTiming(latency_cycles, width, 2**30, costs)
+    edge = Edge(1, 2, 2, *sizes, 1 << 28, timing, at_tiles=True)
+    operations: list[Operation] = []
+    for flits, cycles, waits in loads:
+        takes = ("done",) if waits else ("free",)
+        operations += [
+            Work(Engine.MATRIX, WIDE, cycles + 1, takes=("there",), gives=("done", "free")),
+            Load(WIDE, flits, takes=takes, arrivals=("there",)),
+        ]
+    many = len(loads)
+    program = program_of(1, 2, operations, there=(1, many + 1), done=(0, many), free=(many, many))
+    found = []
+    for streamed in (True, False):
+        notes = Notes()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(system, "are_streamed", lambda *of, answer=streamed: answer)
+            outcome, memory = run(program, edge, _mesh(edge), notes)
+        found.append((outcome.cycles, notes.operations, notes.transfers, memory.read_bytes))
+    assert found[0] == found[1]
+
+
+def test_which_loads_come_at_once() -> None:
+    loads, store = [Load(WIDE, 20), Load(WIDE, 30)], Store(WIDE, 1)
+    edge, program = edge_of(1, 2), program_of(1, 2, loads)
+    assert are_streamed(program, edge)
+    assert not are_streamed(program_of(1, 2, [*loads, store]), edge)
+    assert not are_streamed(program, replace(edge, at_tiles=False))
+    few = replace(edge.timing, queue_depth=49)
+    assert not are_streamed(program, replace(edge, timing=few))
+    assert not are_streamed(program, replace(edge, timing=replace(edge.timing, latency_cycles=0)))
 
 
 def test_memory_and_network_are_not_in_each_others_way() -> None:

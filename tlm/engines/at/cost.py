@@ -5,6 +5,7 @@ from typing import NamedTuple
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from tlm.offchip.edge import Edge
+from tlm.offchip.streamed import are_streamed
 from tlm.program import Program
 from tlm.program.operations import OffChip, Operation, Relay, Unicasts
 
@@ -36,9 +37,13 @@ class Cost(NamedTuple):
             edge: Channels of off-chip memory; None: its time does not count.
         """
         steps = packets = 0
+        streamed = edge is not None and are_streamed(program, edge)
         for operation in program.build():
             steps += len(operation.near)
-            packets += _packets(operation, packet_flits, edge)
+            if streamed and isinstance(operation, OffChip):
+                packets += 2 * len(operation.near)  # a request, and all that comes
+            else:
+                packets += _packets(operation, packet_flits, edge)
         return cls(steps, packets)
 
     def __add__(self, other: "Cost") -> "Cost":  # type: ignore[override]  # not as tuples
