@@ -27,14 +27,12 @@ AT_VARIANT_MISSES: set[str] = set()
 #: packets, and streams share a tile's banks.
 MISSES = {
     "grouped-gemm": "with K cut, blocks that come meet partial sums, with memory results of others",
-    "exchange": "the closed form has the busiest link, lt the messages of one send that meet",
     # Where vector engines multiply, too (npusim-small, npusim-large), products take less time, and
     # what waits for messages and memory weighs more, each in one or two cases.
     "decode-attention": "17.7 % long with memory",
     "flat-attention": "11.6 % short",
     "stream-gemm": "18 % long with memory",
     "tile-attention": "16 % long with memory",
-    "partitioned-gemm": "34 to 36 % short in rings of 1,024 of the own tiles, not explained",
 }
 
 

@@ -11,12 +11,12 @@ from tests.tlm.engines.test_blocks import times, turned_and_not
 from tests.tlm.engines.test_levels_agree import jitter
 from tests.tlm.programs import TIMING, program_of, run_mesh
 from tlm.engines.lt import run_lt
-from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention import sends as shared_sends
-from tlm.engines.lt.contention.send_packets import Table, UnicastNetwork, UnicastRouter
 from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError
+from tlm.interconnect import unicast_packets
 from tlm.interconnect.packets import TileSet
+from tlm.interconnect.unicast_packets import Table, UnicastNetwork, UnicastRouter
 from tlm.program import Engine, Operation, Program, Send, Work
 
 
@@ -210,8 +210,8 @@ def test_events_to_come_have_room(
         beyond.append(guarded[len(made.events) :])
         return made._replace(events=guarded[: len(made.events)])
 
-    network = send_packets.network_of
-    monkeypatch.setattr(send_packets, "network_of", network_of)
+    network = unicast_packets.network_of
+    monkeypatch.setattr(unicast_packets, "network_of", network_of)
     timing = replace(TIMING, fifo_depth=depth, return_cycles=returns)
     rows, cols = range(3), range(64 - 8)
     send = Send(TileSet(rows, cols), np.array(rows), np.array(cols) + 8, 1)

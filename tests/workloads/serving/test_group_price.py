@@ -116,9 +116,9 @@ def test_a_tile_has_its_share_of_the_heads() -> None:
 
 
 def test_programs_take_the_cycles_of_the_closed_forms() -> None:
-    """Of all kernels of a layer and a hand-over, but for exchanges, of which lt knows a part."""
+    """Of all kernels of a layer and a hand-over."""
     with stale_allowed():
-        for partition in ("k", "mn"):
+        for partition in ("k", "mn", "2d"):
             found = price(tensor=4, pipeline=16, partition=partition)
             for part in (Layer(32, False), StageHandOver(32)):
                 for each in found.kernels.of(part):

@@ -2,15 +2,15 @@
 
 from tlm.engines.lt.contention.multicast_packets import NODE_COLUMNS, TREE_COLUMNS, WHEEL_SIZE
 from tlm.engines.lt.contention.multicasts import most_under_way
-from tlm.engines.lt.contention.send_packets import (
+from tlm.engines.lt.cycle_tables import TABLES
+from tlm.engines.lt.state import TileSlot
+from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
+from tlm.interconnect.unicast_packets import (
     BUFFER_COLUMNS,
     PORTS,
     TRANSFER_COLUMNS,
     WAY_COLUMNS,
 )
-from tlm.engines.lt.cycle_tables import TABLES
-from tlm.engines.lt.state import TileSlot
-from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
 from tlm.program import Program
 from tlm.room import hold_room
 

@@ -1,112 +1,251 @@
-"""The partitioned product as a performance model: its operations one by one, on a free network.
+"""The partitioned product as a performance model: its operations one by one.
 
 A max-plus step over the cores for each operation: engines, tokens and credits as the program has
-them, ways of their real lengths. Messages that share links do not wait for each other here; but all
-takes no less than what the busiest link carries. Where channels are locked a
-message is a request, an acknowledge and data (`zero_load.NocTiming.head_cycles`), none
-of which waits: this is the formula mode beside the router at level `at`.
+them, ways of their real lengths. Messages of a ring whose tiles lie side by side meet nobody. Those
+of others share links: they wait for each other, and hold the links that they are spread over while
+they do, as do those that go with them (`parts.shared_links`).
+
+Where channels are locked a message is a request, an acknowledge and data
+(`zero_load.NocTiming.head_cycles`), none of which waits: this is the formula mode beside the router
+at level `at`. All takes no less than what the busiest link carries.
 """
+
+from collections import Counter
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
+from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law
 from workloads.kernels.gemm.partition_gemm import moves_of, neighbours
 from workloads.kernels.gemm.partition_plan import PartitionPlan
-from workloads.kernels.parts.channels import sharing
-from workloads.kernels.parts.routes import link_flits
+from workloads.kernels.parts.routes import Link, link_flits
+from workloads.kernels.parts.shared_links import MessageLinks, follows
+from workloads.machine.order import Order
 
 _Times = NDArray[np.int64]
 _BEFORE = -(2**40)
 """Of what is there from the start: longer ago than any credit takes."""
+NEVER = 2**62
+"""Later than anything."""
+_MOST_HOPS, _LEAST_ROUNDS = 2**20, 16
+"""Messages are followed over so many links, half a second's work, but in no fewer rounds."""
 
 
-class _Ring:
-    """Messages of each core to the next one along a line of cores.
+class _Ways(NamedTuple):
+    """From each core to the next one along a line of cores.
 
     Attributes:
         taker: Shape (P,): whom a core sends to.
+        ends: Shape (P, 4): rows and columns of the tiles of both.
+        hops: Shape (P,): links between them.
+        links: Messages over each link between them.
     """
+
+    taker: _Times
+    ends: _Times
+    hops: _Times
+    links: Counter[Link]
+
+    @property
+    def shared(self) -> bool:
+        """Whether messages share links if all go at once."""
+        return max(self.links.values(), default=0) > 1
+
+
+@lru_cache(64)  # a search looks at the same again and again
+def _ways(order: Order, cores: tuple[int, int], step: tuple[int, int]) -> _Ways:
+    """Those of tiles in an order."""
+    taker, tiles = np.array(neighbours(cores, step)), np.array(order)
+    ends = np.concatenate([tiles, tiles[taker]], axis=1)
+    hops = np.abs(tiles - tiles[taker]).sum(axis=1)
+    return _Ways(taker, ends, hops, link_flits([(moves_of(order, cores, step), 1)]))
+
+
+class _Ring:
+    """Messages of each core to the next one along a line of cores, all of some flits."""
 
     def __init__(
         self, plan: PartitionPlan, step: tuple[int, int], flits: int, timing: NocTiming
     ) -> None:
-        self.taker = np.array(neighbours(plan.cores, step))
-        tiles = np.array(plan.order)
-        hops = np.abs(tiles - tiles[self.taker]).sum(axis=1)
-        self._flits = flits
-        self._way = np.array([arrival_cycles(timing, int(each), flits) for each in hops])
-        self._credit = np.array([credit_cycles(timing, int(each)) for each in hops])
+        self.ways, self.flits = _ways(plan.order, plan.cores, step), flits
+        self.shared = self.ways.shared
+        hops = self.ways.hops
+        come = [arrival_cycles(timing, each, flits) for each in range(int(hops.max()) + 1)]
+        #: From the first flit of each core's to the arrival.
+        self.arrival = np.array(come)[hops] - timing.launch_cycles
+        self._credit, self._launch = credit_cycles_over(timing, hops), timing.launch_cycles
 
-    def send(self, free: _Times, there: _Times, room: _Times) -> tuple[_Times, _Times]:
-        """When interfaces are free again, and when messages have come.
+    def ready(self, there: _Times, room: _Times) -> _Times:
+        """When first flits may leave.
 
         Args:
-            free: When they were.
-            there: When a core had what it sends.
-            room: When a core had room for what it gets.
+            there: When a core has what it sends.
+            room: When a core has room for what it gets.
         """
-        start = np.maximum.reduce([free, there, room[self.taker] + self._credit])
-        come = np.empty_like(start)
-        come[self.taker] = start + self._way
-        return start + self._flits, come
+        ready: _Times = np.maximum(there, room[self.ways.taker] + self._credit) + self._launch
+        return ready
 
 
-def partition_cycles(plan: PartitionPlan, timing: NocTiming) -> int:
-    """Cycles until every core has its part of the product."""
+#: A ring, when a core has what it sends there, and when it has room for what it gets.
+_Sent = tuple[_Ring, _Times, _Times]
+
+
+class _Interfaces:
+    """The interfaces of all cores, and the links between them if those are shared.
+
+    Attributes:
+        free: Shape (P,): when each is free.
+    """
+
+    def __init__(self, plan: PartitionPlan, timing: NocTiming, links: MessageLinks | None) -> None:
+        self.free = np.full(len(plan.order), timing.launch_cycles)
+        self._links = links
+
+    def send(self, *sent: _Sent) -> list[tuple[_Times, _Times]]:
+        """When messages of each ring have left, and when they have come to their takers.
+
+        All have what they need without each other.
+        """
+        if self._links is not None and any(ring.shared for ring, _, _ in sent):
+            return self._over_links(self._links, sent)
+        found = []
+        for ring, there, room in sent:
+            start = np.maximum(self.free, ring.ready(there, room))
+            self.free = start + ring.flits
+            found.append((self.free, _at_takers(ring, start + ring.arrival)))
+        return found
+
+    def _over_links(
+        self, links: MessageLinks, sent: tuple[_Sent, ...]
+    ) -> list[tuple[_Times, _Times]]:
+        rings = [ring for ring, _, _ in sent]
+        left, come = links.carry(
+            np.concatenate([ring.ways.ends for ring in rings]),
+            np.repeat([ring.flits for ring in rings], len(self.free)),
+            np.concatenate([ring.ready(there, room) for ring, there, room in sent]),
+            np.tile(self.free, len(rings)),
+        )
+        each_left, each_come = (np.split(times, len(rings)) for times in (left, come))
+        self.free = each_left[-1]
+        return [
+            (left, _at_takers(ring, come))
+            for ring, left, come in zip(rings, each_left, each_come, strict=True)
+        ]
+
+
+def _at_takers(ring: _Ring, come: _Times) -> _Times:
+    """When each core has got its message, of when each core's has come."""
+    there = np.empty_like(come)
+    there[ring.ways.taker] = come
+    return there
+
+
+def partition_cycles(plan: PartitionPlan, timing: NocTiming, enough: int = NEVER) -> int:
+    """Cycles until every core has its part of the product; or some beyond ``enough``."""
+    if not follows(timing):
+        return least_cycles(plan, timing)
+    return _cycles(plan, timing, MessageLinks(plan.place.rows, plan.place.cols, timing), enough)
+
+
+def least_cycles(plan: PartitionPlan, timing: NocTiming) -> int:
+    """What it takes if no message waits for another's link: no more, and sooner known."""
+    return _cycles(plan, timing, None, NEVER)
+
+
+def _cycles(plan: PartitionPlan, timing: NocTiming, links: MessageLinks | None, enough: int) -> int:
     parts, cycles, add = plan.parts, plan.product_cycles, plan.combine_cycles
+    interfaces = _Interfaces(plan, timing, links)
     matrix = np.zeros(len(plan.order), dtype=np.int64)
-    transfer, vector, done = matrix.copy(), matrix.copy(), matrix.copy()
+    vector, done = matrix.copy(), matrix.copy()
     before = np.full_like(matrix, _BEFORE)
     b_there, b_free = [matrix] * parts, [[before] * parts] * 2
     if plan.place.offchip is not None:
-        b_there = [matrix + each for each in _loaded(plan, plan.place.offchip, timing)]
-        transfer += parts  # a request each
+        b_there = _loaded(plan, plan.place.offchip, timing)
+        interfaces.free += parts  # a request each
     in_free = [before, before]
     down = _Ring(plan, (1, 0), plan.b_flits, timing)
     across = _Ring(plan, (0, 1), plan.c_flits, timing)
-    for turn in range(plan.rounds):
+    rounds = plan.rounds if links is None else _followed_rounds(plan, down, across)
+    ends: list[int] = []
+    for turn in range(rounds):
         products = []
         for there in b_there:
             matrix = np.maximum(matrix, there) + cycles
             products.append(matrix)
-        if turn + 1 < plan.rounds:
-            free, b_free[turn % 2] = b_free[(turn + 1) % 2], []
-            for step in range(parts):
-                transfer, come = down.send(transfer, b_there[step], free[step])
-                b_free[turn % 2].append(np.maximum(products[step], transfer))
-                b_there[step] = come
+        ends.append(int(matrix.max()))
+        if ends[-1] + (plan.rounds - turn - 1) * parts * cycles > enough:
+            return enough + 1
+        sent: list[_Sent] = []
+        if turn + 1 < rounds:
+            free = b_free[(turn + 1) % 2]
+            sent = [(down, *times) for times in zip(b_there, free, strict=True)]
+        if parts > 1:  # the first sums go with them
+            sent.append((across, products[0], in_free[0]))
+        gone = interfaces.send(*sent) if sent else []
+        if turn + 1 < rounds:
+            moved = gone[:parts]
+            b_free[turn % 2] = [
+                np.maximum(product, left)
+                for product, (left, _) in zip(products, moved, strict=True)
+            ]
+            b_there = [come for _, come in moved]
         if parts == 1:
             continue
-        ready, sent = products[0], []
+        left, come = gone[-1]
+        passed = [left]
         for step in range(parts - 1):
-            transfer, come = across.send(transfer, ready, in_free[step % 2])
-            sent.append(transfer)
+            if step:
+                ((left, come),) = interfaces.send((across, vector, in_free[step % 2]))
+                passed.append(left)
             vector = np.maximum.reduce([vector, come, products[step + 1]]) + add
-            in_free[step % 2] = ready = vector
-        for passed in [] if plan.scattered else sent:
-            transfer, ready = across.send(transfer, ready, passed)
+            in_free[step % 2] = vector
+        ready = vector
+        for room in [] if plan.scattered else passed:
+            ((_, ready),) = interfaces.send((across, ready, room))
         done = np.maximum(done, ready)
-    busiest = _busiest_link(plan) * timing.link_interval_cycles
-    return int(max(matrix.max(), done.max(), transfer.max(), busiest))
+    busiest = _busiest_link(down, across, plan) * timing.link_interval_cycles
+    end = max(ends[-1], int(done.max()), int(interfaces.free.max()))
+    half = rounds // 2
+    if rounds < plan.rounds:  # the others go at the pace of the last ones
+        end += (plan.rounds - rounds) * (ends[-1] - ends[half - 1]) // (rounds - half)
+    return max(end, busiest)
 
 
-def _loaded(plan: PartitionPlan, edge: Edge, timing: NocTiming) -> list[int]:
-    """When each part of B is in the core that gets it last: all cores ask for all at once."""
-    law, place = load_law(timing, edge, plan.b_flits), plan.place
-    tiles = sharing(edge, place.rows, place.cols)
-    alone, served = law.alone_cycles(int(tiles.farthest)), int(law.served_cycles)
-    return [alone + ((part + 1) * int(tiles.most) - 1) * served for part in range(plan.parts)]
-
-
-def _busiest_link(plan: PartitionPlan) -> int:
-    """Flits over the link that carries most."""
-    sent = (
-        ((1, 0), (plan.rounds - 1) * plan.parts * plan.b_flits),
-        ((0, 1), plan.sums_sent * plan.c_flits),
+def _followed_rounds(plan: PartitionPlan, down: _Ring, across: _Ring) -> int:
+    """Rounds whose messages are followed over the links that they share."""
+    sums = plan.sums_sent // plan.rounds
+    hops = sum(
+        messages * int(ring.ways.hops.sum())
+        for ring, messages in ((down, plan.parts), (across, sums))
+        if ring.shared
     )
-    loads = link_flits((moves_of(plan.order, plan.cores, step), flits) for step, flits in sent)
+    return min(plan.rounds, max(_LEAST_ROUNDS, _MOST_HOPS // max(hops, 1)))
+
+
+def _loaded(plan: PartitionPlan, edge: Edge, timing: NocTiming) -> list[_Times]:
+    """When each part of B is in each core: all ask for all at once.
+
+    A channel serves its tiles in turn, row by row, and then the next part. The first one is the
+    farthest, and asks last.
+    """
+    law, tiles = load_law(timing, edge, plan.b_flits), plan.order
+    sharers = Counter(map(edge.channel, tiles))
+    most = np.array([sharers[edge.channel(tile)] for tile in tiles])
+    turn, hops = (np.array([*map(of, tiles)]) for of in (edge.number, edge.hops))
+    begin = law.alone_cycles(hops.max()) - (hops.max() - hops) * law.way_cycles // 2
+    return [begin + (turn + part * most) * law.served_cycles for part in range(plan.parts)]
+
+
+def _busiest_link(down: _Ring, across: _Ring, plan: PartitionPlan) -> int:
+    """Flits over the link that carries most."""
+    sent = (down, (plan.rounds - 1) * plan.parts), (across, plan.sums_sent)
+    loads = Counter[Link]()
+    for ring, messages in sent:
+        for link, uses in ring.ways.links.items() if messages else ():
+            loads[link] += uses * messages * ring.flits
     return max(loads.values(), default=0)

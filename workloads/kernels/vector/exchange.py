@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from tlm.interconnect.lines import hops
@@ -20,6 +22,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Operation, Program, Send
 from workloads.kernels.parts.pieces import Pieces
 from workloads.kernels.parts.routes import link_flits, sends_of
+from workloads.kernels.parts.shared_links import MessageLinks, follows
 from workloads.machine.moved import Moved
 from workloads.machine.order import Moves, Order
 from workloads.machine.place import Place
@@ -175,7 +178,22 @@ def _operations(plan: ExchangePlan) -> Iterator[Operation]:
 
 
 def exchange_cycles(plan: ExchangePlan, timing: NocTiming) -> int:
-    """Cycles until all parts have come: one message after the other, or the busiest link."""
+    """Cycles until all parts have come.
+
+    All that a message waits for are links and ports that others have, and those before it.
+    """
+    if not follows(timing):
+        return _unfollowed_cycles(plan, timing)
+    ends = [np.array(each.moves).reshape(-1, 4) for each in plan.rounds]
+    flits = [plan.flits(each.part) for each in plan.rounds]
+    links = MessageLinks(plan.place.rows, plan.place.cols, timing)
+    launch = timing.launch_cycles
+    _, come = links.carry(np.concatenate(ends), np.repeat(flits, [*map(len, ends)]), launch, launch)
+    return int(come.max())
+
+
+def _unfollowed_cycles(plan: ExchangePlan, timing: NocTiming) -> int:
+    """One message after the other, or the busiest link."""
     ends, first = 0, 0
     sent: list[tuple[Moves, int]] = []
     for each in plan.rounds:

@@ -2,7 +2,7 @@
 
 Sends are under way together if none of them takes what another one gives, and nothing but sends
 stands between them in the program. Their units are taken when they are taken up. Then all packets
-go through the network (`tlm.engines.lt.contention.send_packets`), behind those of sends before.
+go through the network (`tlm.interconnect.unicast_packets`), behind those of sends before.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,16 +10,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.contention.send_packets import PORTS, Crossing, OutputLink, Table
 from tlm.engines.lt.contention.tiles import Cycles, give_units, missing_units, take_units
 from tlm.engines.lt.memory import check_shared_memory
 from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.tokens import Fault
+from tlm.interconnect import unicast_packets
 from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.transfer_times import credit_cycles_over
+from tlm.interconnect.unicast_packets import PORTS, Crossing, OutputLink, Table
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Engine, Operation, Send
@@ -53,7 +53,7 @@ class SharedLinks:
     ) -> None:
         self._program, self._memory_bytes = program, memory_bytes
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
-        self._router = send_packets.router_of(timing, program.cols)
+        self._router = unicast_packets.router_of(timing, program.cols)
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
         self._ways: Table | None = None
         self._under_way: list[tuple[Taken, Table]] = []
@@ -72,10 +72,10 @@ class SharedLinks:
         if self._ways is None:
             transfers = sum(len(each.near) for each in sends)
             shortest = min(each.flits for each in sends)
-            packets = send_packets.packets_in_buffer(self._router, transfers, shortest)
+            packets = unicast_packets.packets_in_buffer(self._router, transfers, shortest)
             check_shared_memory(self._program, transfers, packets, self._memory_bytes)
-            send_packets.ready()
-            self._ways = send_packets.fresh_ways(self._program.rows * self._program.cols)
+            unicast_packets.ready()
+            self._ways = unicast_packets.fresh_ways(self._program.rows * self._program.cols)
         return True
 
     def _waits(self, taken: Taken) -> bool:
@@ -104,7 +104,7 @@ class SharedLinks:
         send = taken.operation
         assert isinstance(send, Send)
         here, there = send.near.index, send.far.index
-        table = np.zeros((len(send.near), send_packets.TRANSFER_COLUMNS), dtype=np.int64)
+        table = np.zeros((len(send.near), unicast_packets.TRANSFER_COLUMNS), dtype=np.int64)
         ends = *np.broadcast_arrays(*here), *np.broadcast_arrays(*there)
         for column, places in enumerate(ends):  # the first four columns of a transfer
             table[:, column] = places.ravel()
@@ -142,7 +142,7 @@ class SharedLinks:
         # Of a port the state knows when flits are written.
         for column, slot in ((OutputLink.SINCE, TileSlot.BUSY), (OutputLink.UNTIL, TileSlot.PORT)):
             ports[:, column] = self._times[slot].ravel().astype(np.int64) - self._router.ejection
-        send_packets.carry(send_packets.network_of(self._router, transfers, self._ways))
+        unicast_packets.carry(unicast_packets.network_of(self._router, transfers, self._ways))
         for column, slot in ((OutputLink.SINCE, TileSlot.BUSY), (OutputLink.UNTIL, TileSlot.PORT)):
             busy = ports[:, column].reshape(shape)[ends]
             self._times[slot][ends] = busy + self._router.ejection
