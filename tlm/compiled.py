@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_
 import numpy as np
 from numba import njit, types
 from numba.cpython.unsafe.numbers import trailing_zeros
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 # A column, or the record that begins with it. Unsigned: Numba then leaves out its test for indices
 # that count from an array's end.
@@ -65,6 +65,12 @@ def merged(function: _Function) -> _Function:
 def allocating(function: _Function) -> _Function:
     """The same, for a function that makes arrays or lists."""
     made: _Function = njit(**_OPTIONS | {"_nrt": True})(function)
+    return made
+
+
+def law(function: _Function) -> _Function:
+    """Of numbers or of arrays, as it is in Python; compiled as a part of compiled callers."""
+    made: _Function = register_jitable(function)
     return made
 
 

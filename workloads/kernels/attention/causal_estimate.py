@@ -4,135 +4,193 @@ It is what engines and channels have to do, as if each went on without waiting f
 block's way through all of them. That puts plans in order; cycles are told by the closed form.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compute.base import ceil_div
+from tlm.compiled import allocating, forget_stale
 from tlm.interconnect.transfer_times import multicast_cycles_over, reduction_cycles_over
+from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.times import served_cycles
-from workloads.kernels.attention.flat_plan import FlatPlan, brought_blocks, most_groups
-from workloads.kernels.attention.plan import Cut, flits
+from workloads.kernels.attention.flat_memory import brought_blocks
+from workloads.kernels.attention.flat_plan import FlatPlan
+from workloads.kernels.attention.plan import flits
+from workloads.kernels.attention.shape import SAMPLES
+
+_Cycles = NDArray[np.float64]
+_Counts = NDArray[np.int64]
+#: What a channel serves, in the order of `_Laws.served`.
+_Q, _K, _V, _O, _MASK, _UNSEEN = range(6)
+_SERVED = ("q", "k", "v", "o", "mask", "unseen")
 
 
-class Tried(NamedTuple):
-    """Plans to try: each figure is an array with one place for each of them.
+class _Problem(NamedTuple):
+    """What plans have in common.
 
     Attributes:
-        cut: Of rows and keys.
-        group: Rows and columns of tiles.
-        seen: Blocks of keys that a block of rows sees, the mean of a head's.
-        paired: The same of two, an early and a late one: the most.
+        rows: Rows of tiles of the grid.
+        cols: Columns.
+        heads: Problems of their own.
+        sharers: Rows of a token.
+        turns: Blocks under way at a time.
+        states: Streams under way, at most.
+        channels: Of off-chip memory; 0: there is none.
+        at_tiles: Whether each tile has one of its own.
     """
 
-    cut: Cut
-    group: tuple[Any, Any]
-    seen: Any
-    paired: Any
-
-    def some(self, which: NDArray[np.int64]) -> "Tried":
-        """Those of some numbers."""
-        cut, (down, across) = self.cut, self.group
-        rows, keys, q_blocks, kv_blocks = (each[which] for each in cut[:4])
-        one = Cut(rows, keys, q_blocks, kv_blocks, across[which], cut.turns, cut.length)
-        return Tried(one, (down[which], across[which]), self.seen[which], self.paired[which])
+    rows: int
+    cols: int
+    heads: int
+    sharers: int
+    turns: int
+    states: int
+    channels: int
+    at_tiles: bool
 
 
-class _Work(NamedTuple):
-    """Of a group with the most work."""
+class _Laws(NamedTuple):
+    """What engines, network and memory say of each plan, or of sizes that plans have.
 
-    groups: Any  # that the grid has
-    streams: Any
-    items: Any  # blocks of keys of all its streams
-    masked: Any  # blocks of a stream that are masked
-    masks: Any  # masks that are brought
-    loads: Any  # blocks of keys that are brought
+    Attributes:
+        matrix: Cycles of the products of a block, shape (plans,).
+        wide: Of a pass over scores, shape (plans,).
+        column: Of one over an element a row, shape (plans,).
+        deep: Of one over an output, shape (plans,).
+        served: For which a channel is busy with each block of `_SERVED`, shape (blocks, plans).
+        totals: Flits of an element a row, shape (plans,).
+        met: Until so many of them have come together and gone back, without what engines add,
+            shape (columns of a group, flits).
+        added: Columns that an engine adds meanwhile, shape (columns of a group,).
+    """
+
+    matrix: _Counts
+    wide: _Counts
+    column: _Counts
+    deep: _Counts
+    served: _Counts
+    totals: _Counts
+    met: _Cycles
+    added: _Cycles
 
 
-def rough_cycles(problem: FlatPlan, tried: Tried) -> Any:
-    """Roughly the cycles of plans of a problem, whose own cut and group do not matter."""
-    place, shape, cut, work = problem.place, problem.shape, tried.cut, _work(problem, tried)
+def rough_cycles(problem: FlatPlan, cuts: _Counts) -> _Cycles:
+    """Roughly the cycles of plans of a problem, whose own cut and group do not matter.
+
+    Args:
+        problem: The problem.
+        cuts: Of the plans, as `flat_cuts.causal_cuts` has them; shape (8, plans).
+    """
+    place, shape, edge, (rows, keys) = problem.place, problem.shape, problem.place.offchip, cuts[:2]
     after, depth, v_depth = place.after_vector or place.matrix, shape.qk_depth, shape.v_depth
-    matrix = place.matrix.gemm_cycles_over(cut.rows, np.array(depth), cut.keys)
-    matrix = matrix + after.gemm_cycles_over(cut.rows, cut.keys, np.array(v_depth))
+    matrix = place.matrix.gemm_cycles_over(rows, np.array(depth), keys)
+    matrix = matrix + after.gemm_cycles_over(rows, keys, np.array(v_depth))
+    totals = flits(problem, "total", rows, keys)
+    served = np.zeros((len(_SERVED), 0), dtype=np.int64)
+    if edge is not None:
+        lengths = np.array([flits(problem, name, rows, keys) for name in _SERVED])
+        served = served_cycles(place.timing, edge, lengths)
+    most = 1 << int(totals.max()).bit_length()
+    met, added = _meetings(place.timing, problem.method, place.cols, most)
     wide, column, deep = (
-        place.vector.pass_cycles_over(cut.rows, each)
-        for each in (cut.keys, np.array(1), np.array(v_depth))
+        place.vector.pass_cycles_over(rows, each) for each in (keys, np.array(1), v_depth)
     )
-    # What `core.softmax_cycles` says, and twice a block what comes together.
-    softmax = 6 * wide + 9 * column + deep + 2 * _meeting(problem, tried, column)
-    vector = work.items * softmax - work.streams * (6 * column + deep)
-    vector = vector + 2 * work.streams * work.masked * wide
-    served, first, last = _channel(problem, tried, work)
-    if cut.turns == 1:
-        return work.items * matrix + vector + served + first
-    worked = np.maximum(work.items * matrix, vector) + matrix
-    return np.maximum(worked + first + last, served + matrix + softmax)
+    channels = 0 if edge is None else edge.channels
+    states = min(problem.turns, problem.heads)
+    common = _Problem(
+        place.rows, place.cols, shape.heads, shape.sharers, problem.turns, states, channels,
+        edge is not None and edge.at_tiles,
+    )  # fmt: skip
+    laws = _Laws(matrix, wide, column, deep, served, totals, met, added)
+    found: _Cycles = _rough(common, cuts, laws)
+    return found
 
 
-def _work(problem: FlatPlan, tried: Tried) -> _Work:
-    shape, (cut, (down, across), seen, paired) = problem.shape, tried
-    groups = most_groups(problem.place, tried.group)
-    streams = ceil_div(shape.heads * cut.q_blocks, groups)
-    # Streams are whole heads, or early and late ones go together; of an odd number one is late.
-    together = streams // 2 * paired + streams % 2 * cut.kv_blocks
-    items = np.where(streams % cut.q_blocks == 0, streams * seen, together)
-    masked = np.minimum(seen, down * cut.rows / (shape.sharers * across * cut.keys) + 1)
-    states = np.minimum(min(cut.turns, problem.heads), streams)
-    # Streams of one pattern after the other need its masks once, all of a single one once and for
-    # all; others take turns with their own.
-    same = np.where(masked < 1.01, 1, masked * ceil_div(streams, states))
-    masks = np.where(cut.q_blocks == 1, same, streams * np.maximum(masked, 1))
-    loads = brought_blocks(cut, streams, states) * items / (streams * cut.kv_blocks)
-    return _Work(groups, streams, items, masked, masks, loads)
-
-
-def _meeting(problem: FlatPlan, tried: Tried, column: Any) -> Any:
-    """Until a column of each tile has come together along a row and gone back."""
-    timing, across = problem.place.timing, tried.group[1]
-    length, hops = flits(problem, "total", tried.cut.rows, tried.cut.keys), across - 1
+@lru_cache(256)
+def _meetings(timing: NocTiming, method: str, cols: int, lengths: int) -> tuple[_Cycles, _Cycles]:
+    """Until a column of each tile has come together along a row and gone back: see `_Laws.met`."""
+    across, length = np.arange(cols + 1)[:, None], np.arange(lengths)
+    hops = np.maximum(across - 1, 0)
     spread = multicast_cycles_over(timing, hops, length)
-    if problem.method == "network":
-        both = reduction_cycles_over(timing, hops, length) + spread
-    elif problem.method == "sequential":
-        both = 2 * (hops * length + spread) + hops * column
+    stages = np.ceil(np.log2(np.maximum(across, 1)))
+    added: Any = 0 * hops
+    if method == "network":
+        met = reduction_cycles_over(timing, hops, length) + spread
+    elif method == "sequential":
+        met, added = 2 * (hops * length + spread), hops
     else:
-        stages = np.ceil(np.log2(across))
-        both = stages * (2 * (spread - hops * timing.hop_cycles) + column)
-        both = both + 2 * hops * timing.hop_cycles
-    return np.where(across > 1, both, 0)
+        met = stages * 2 * (spread - hops * timing.hop_cycles) + 2 * hops * timing.hop_cycles
+        added = stages
+    alone = across < 2
+    return np.where(alone, 0.0, met), np.where(alone, 0.0, added)[:, 0]
 
 
-def _channel(problem: FlatPlan, tried: Tried, work: _Work) -> tuple[Any, Any, Any]:
-    """For which a channel is busy: in all, before the first block is there, and with the results.
+@allocating
+def _rough(problem: _Problem, cuts: _Counts, laws: _Laws) -> _Cycles:
+    """Of each plan."""
+    cycles = np.empty(cuts.shape[1])
+    for plan in range(cuts.shape[1]):
+        rows, keys, q_blocks, kv_blocks = cuts[0, plan], cuts[1, plan], cuts[2, plan], cuts[3, plan]
+        down, across, seen, paired = (
+            cuts[4, plan], cuts[5, plan], cuts[6, plan] / SAMPLES, cuts[7, plan],
+        )  # fmt: skip
+        groups = (problem.rows // down) * (problem.cols // across)
+        # Of a group with the most work: streams, and blocks of keys of all of them. Streams are
+        # whole heads, or early and late ones go together; of an odd number one is late.
+        streams = -(-problem.heads * q_blocks // groups)
+        items = streams * seen
+        if streams % q_blocks:
+            items = float(streams // 2 * paired + streams % 2 * kv_blocks)
+        # Blocks of a stream that are masked, masks that are brought, and blocks of keys. Streams of
+        # one pattern after the other need its masks once, all of a single one once and for all;
+        # others take turns with their own.
+        masked = min(seen, down * rows / (problem.sharers * across * keys) + 1)
+        states = min(problem.states, streams)
+        masks = streams * max(masked, 1.0)
+        if q_blocks == 1:
+            masks = 1.0 if masked < 1.01 else masked * -(-streams // states)
+        brought = brought_blocks(q_blocks, kv_blocks, streams, states)
+        loads = brought * items / (streams * kv_blocks)
+        # What `core.softmax_cycles` says, and twice a block what comes together.
+        wide, column, deep = laws.wide[plan], laws.column[plan], laws.deep[plan]
+        meeting = laws.met[across, laws.totals[plan]] + laws.added[across] * column
+        softmax = 6 * wide + 9 * column + deep + 2 * meeting
+        vector = items * softmax - streams * (6 * column + deep)
+        vector = vector + 2 * streams * masked * wide
+        # For which a channel is busy: in all, before the first block is there, and with the
+        # results. All at the edge are equally, but for masks: the busiest counts. Of those at
+        # tiles it is that of a tile that loads keys.
+        served = first = last = 0.0
+        if problem.channels:
+            share = groups / problem.channels
+            of_rows, of_cols, every = share * down, share * across, share * down * across
+            mask_tiles = _mask_tiles(problem, rows, keys, down, across)
+            if problem.at_tiles:
+                of_rows = of_cols = every = mask_tiles = 1.0
+            q, k, v, o, mask, unseen = (
+                laws.served[_Q, plan], laws.served[_K, plan], laws.served[_V, plan],
+                laws.served[_O, plan], laws.served[_MASK, plan], laws.served[_UNSEEN, plan],
+            )  # fmt: skip
+            brings = mask_tiles * mask + every * unseen
+            served = loads * of_cols * (k + v) + streams * of_rows * (q + o) + masks * brings
+            first, last = of_rows * q + of_cols * k + brings, of_rows * o
+        matrix = laws.matrix[plan]
+        if problem.turns == 1:
+            cycles[plan] = items * matrix + vector + served + first
+        else:
+            worked = max(items * matrix, vector) + matrix
+            cycles[plan] = max(worked + first + last, served + matrix + softmax)
+    return cycles
 
-    All at the edge are equally, but for masks: the busiest counts. Of those at tiles it is that of
-    a tile that loads keys.
-    """
-    edge, timing, (down, across) = problem.place.offchip, problem.place.timing, tried.group
-    if edge is None:
-        return 0, 0, 0
-    q, k, v, o, mask, unseen = (
-        served_cycles(timing, edge, flits(problem, name, tried.cut.rows, tried.cut.keys))
-        for name in ("q", "k", "v", "o", "mask", "unseen")
-    )
-    share = work.groups / edge.channels
-    rows, cols, every = share * down, share * across, share * down * across
-    if edge.at_tiles:
-        rows = cols = every = 1
-    masks = _mask_tiles(problem, tried) * mask + every * unseen
-    served = work.loads * cols * (k + v) + work.streams * rows * (q + o) + work.masks * masks
-    return served, rows * q + cols * k + masks, rows * o
 
-
-def _mask_tiles(problem: FlatPlan, tried: Tried) -> Any:
+@allocating
+def _mask_tiles(problem: _Problem, rows: int, keys: int, down: int, across: int) -> float:
     """Tiles that bring a mask from the busiest channel, of all groups: those on its diagonal."""
-    place, cut, (down, across) = problem.place, tried.cut, tried.group
-    edge = place.offchip
-    assert edge is not None  # or there were no channel
-    if edge.at_tiles:
-        return 1
-    columns, tokens = place.cols / edge.channels, cut.rows / problem.shape.sharers
-    part = np.minimum(1, max(1.0, columns) * (cut.keys + tokens) / (down * tokens))
-    return place.rows * np.where(down * across > 1, part, columns)
+    columns, tokens = problem.cols / problem.channels, rows / problem.sharers
+    if down * across == 1:
+        return problem.rows * columns
+    return problem.rows * min(1.0, max(1.0, columns) * (keys + tokens) / (down * tokens))
+
+
+forget_stale(_rough)

@@ -12,16 +12,19 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.errors import InputError
-from workloads.kernels.attention.causal_estimate import Tried, rough_cycles
+from workloads.kernels.attention.causal_estimate import rough_cycles
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_cuts import causal_cuts
-from workloads.kernels.attention.flat_plan import FlatPlan, needed_bytes
-from workloads.kernels.attention.plan import Cut
-from workloads.kernels.attention.shape import SAMPLES, Block, filled_keys
+from workloads.kernels.attention.flat_memory import cut_bytes
+from workloads.kernels.attention.flat_plan import FlatPlan
+from workloads.kernels.attention.shape import Block, filled_keys
 from workloads.kernels.parts.found import Found
 
+#: More than any tile has.
+_ANY = 2**62
 #: Plans of which the closed form decides.
 _TOLD = 4
 #: By what rows and columns of the largest group are divided.
@@ -38,35 +41,35 @@ def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
     Raises:
         InputError: if no block fits.
     """
-    tried, room = _tried(problem, fixed=fixed), problem.place.tile_bytes
-    needed = needed_bytes(problem, tried.cut, tried.group)
-    fits = np.flatnonzero(needed <= room)
-    if not len(fits):
+    room = problem.place.tile_bytes
+    cuts = _cuts(problem, room, fixed=fixed)
+    if not cuts.shape[1]:
+        every = _cuts(problem, _ANY, fixed=fixed)
+        least = cut_bytes(problem.sizes, *every[:6]).min()
         raise InputError(
-            f"--shape: a single row takes {needed.min()} bytes of a tile's memory; allowed: {room}"
+            f"--shape: a single row takes {least} bytes of a tile's memory; allowed: {room}"
         )
-    tried = tried.some(fits)
-    best = np.argsort(rough_cycles(problem, tried), kind="stable")[:_TOLD]
-    plans = [_plan(problem, tried, at) for at in best.tolist()]
+    best = np.argsort(rough_cycles(problem, cuts), kind="stable")[:_TOLD]
+    plans = [_plan(problem, cuts[:, at].tolist()) for at in best]
     found = [Found(plan, flat_attention_cycles(plan, plan.place.timing)) for plan in plans]
     return min(found, key=lambda each: each.cycles)
 
 
-def _tried(problem: FlatPlan, *, fixed: bool) -> Tried:
+def _cuts(problem: FlatPlan, room: int, *, fixed: bool) -> NDArray[np.int64]:
+    """Plans to try that a tile of some bytes has room for, as `causal_cuts` has them."""
     shape, (down, across), smaller = problem.shape, problem.group, (1,) if fixed else _SMALLER
-    sizes = [[each // part for part in smaller if each % part == 0] for each in (down, across)]
-    lengths = shape.rows, shape.sharers, shape.q_length, shape.kv_length
-    groups, word = np.array([*product(*sizes)]), filled_keys(problem.place, 1)
-    high, keys, q_blocks, kv_blocks, *group, seen, paired = causal_cuts(groups, *lengths, word)
-    cut = Cut(high, keys, q_blocks, kv_blocks, group[1], problem.cut.turns, shape.kv_length)
-    return Tried(cut, (group[0], group[1]), seen / SAMPLES, paired)
+    sides = [[each // part for part in smaller if each % part == 0] for each in (down, across)]
+    groups, word = np.array([*product(*sides)]), filled_keys(problem.place, 1)
+    found: NDArray[np.int64] = causal_cuts(
+        groups, problem.sizes, shape.sharers, shape.q_length, word, room
+    )
+    return found
 
 
-def _plan(problem: FlatPlan, tried: Tried, at: int) -> FlatPlan:
-    shape = problem.shape
-    rows, keys, q_blocks, kv_blocks = (int(each[at]) for each in tried.cut[:4])
-    down, across = (int(each[at]) for each in tried.group)
-    block = Block(rows, keys, shape.qk_depth, shape.v_depth)
+def _plan(problem: FlatPlan, cut: list[int]) -> FlatPlan:
+    """The plan of a column of `causal_cuts`."""
+    rows, keys, q_blocks, kv_blocks, down, across, *_ = cut
+    block = Block(rows, keys, problem.shape.qk_depth, problem.shape.v_depth)
     return replace(
         problem, block=block, q_blocks=q_blocks, kv_blocks=kv_blocks, group=(down, across)
     )

@@ -17,7 +17,7 @@ from tlm.interconnect.transfer_times import (
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, served_cycles, store_law
-from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts
+from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts, counts_of_all
 from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
@@ -104,24 +104,31 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
 def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     """What tiles that work alone take at least, however their keys are cut.
 
-    That is the passes over all scores, or the keys and values that the busiest channel serves. Each
-    is least of a cut with all keys in a block. Rows of Q come on top: not less than the last unit
-    that a channel fills up, which its tile need not wait for.
+    That is the passes over all scores, or all products, behind the first rows of Q; or the keys and
+    values that the busiest channel serves. Each is least of a cut with all keys in a block. A tile
+    has its share of what is seen, and one of them a stream that sees all keys. Before keys and
+    values rows of Q come on top: not less than the last unit that a channel fills up, which its
+    tile need not wait for.
     """
-    place, shape, number = problem.place, problem.shape, counts(problem, cut)
-    part = 1.0
+    place, shape, number = problem.place, problem.shape, counts_of_all(problem, cut)
+    part: Any = 1.0
     if shape.causal:
         every = number.streams * number.rows * number.cols
         part = shape.heads * cut.q_blocks / every * (1 - (shape.q_length - 1) / (2 * cut.length))
-    least = part * _PASSES * number.streams * place.vector.pass_cycles_over(cut.rows, cut.keys)
+    most = np.maximum(part * number.streams, 1)
+    passes = _PASSES * place.vector.pass_cycles_over(cut.rows, cut.keys)
+    after = place.after_vector or place.matrix
+    products = cut.rows * cut.keys * shape.qk_depth / place.matrix.macs_per_cycle
+    products = products + cut.rows * cut.keys * shape.v_depth / after.macs_per_cycle
+    least = most * np.maximum(passes, products)
     if place.offchip is None:
         return least
-    served = sum(
+    q, k, v = (
         served_cycles(timing, place.offchip, flits(problem, name, cut.rows, cut.keys))
-        for name in ("k", "v")
+        for name in ("q", "k", "v")
     )
     sharers = sharing(place.offchip, number.rows, number.cols).most
-    return np.maximum(least, part * sharers * number.streams * served)
+    return np.maximum(sharers * q + least, part * sharers * number.streams * (k + v))
 
 
 class _Work(NamedTuple):

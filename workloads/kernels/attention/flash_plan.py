@@ -24,7 +24,7 @@ from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import Core, in_place, products
 from workloads.kernels.attention.dealing import alike, dealt
 from workloads.kernels.attention.items import masks_brought
-from workloads.kernels.attention.plan import AttentionPlan, Cut, TileWork, held
+from workloads.kernels.attention.plan import AttentionPlan, Cut, TileWork, held_blocks
 from workloads.kernels.attention.shape import AttentionShape, Block, seen_blocks
 from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.collectives import (
@@ -303,6 +303,13 @@ def _brought(core: Core) -> int:
 
 def counts(problem: FlashPlan, cut: Cut) -> Counts:
     """What a cut of a problem comes to, whose own does not matter."""
+    number = counts_of_all(problem, cut)
+    causal = problem.shape.causal and np.ndim(cut.rows) == 2
+    return _causal(problem, cut, number) if causal else number
+
+
+def counts_of_all(problem: FlashPlan, cut: Cut) -> Counts:
+    """The same if every stream sees all keys."""
     place, shape = problem.place, problem.shape
     runs = place.rows * place.cols // cut.run
     every = shape.heads * cut.q_blocks
@@ -311,10 +318,10 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
     depth = np.minimum(cut.turns, streams * cut.kv_blocks)
     padded = (cut.keys * cut.kv_blocks * cut.run > cut.length) | shape.causal
     masks = np.where(padded, 1, 0)
-    number = Counts(
+    return Counts(
         streams=streams,
         depth=depth,
-        held=held(problem, depth, streams * cut.kv_blocks),
+        held=held_blocks(problem.shared, depth, streams * cut.kv_blocks),
         states=np.minimum(depth, streams),
         second=(np.minimum(depth, streams) > 1) | (cut.kv_blocks == 1),
         rows=ceil_div(needed, place.cols),
@@ -325,7 +332,6 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
         mask_loads=masks,
         carried=cut.kv_blocks,
     )
-    return _causal(problem, cut, number) if shape.causal and np.ndim(cut.rows) == 2 else number
 
 
 def _causal(problem: FlashPlan, cut: Cut, number: Counts) -> Counts:

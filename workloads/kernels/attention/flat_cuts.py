@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compiled import allocating, compiled, forget_stale
+from tlm.compiled import Numbers, allocating, compiled, forget_stale
+from workloads.kernels.attention.flat_memory import Sizes, cut_bytes
 from workloads.kernels.attention.shape import SAMPLES
 
 
@@ -55,56 +56,70 @@ def _next_cut(length: int, cols: int, keys: int, cut: int) -> int:
 
 @allocating
 def causal_cuts(
-    groups: NDArray[np.int64], rows: int, sharers: int, q_length: int, length: int, word: int
+    groups: NDArray[np.int64], sizes: Sizes, sharers: int, q_length: int, word: int, room: int
 ) -> NDArray[np.int64]:
-    """Plans to try with a causal mask: all cuts of the rows and keys of a head, in each group.
+    """Plans to try with a causal mask, of those that a tile has room for.
 
-    Blocks of keys that a block of rows sees are told by a sample.
+    They are cuts of the rows and keys of a head, in each group. Blocks of keys that a block of rows
+    sees are told by a sample.
 
     Args:
         groups: Rows and columns of each group to try; shape (groups, 2).
-        rows: Of a head.
+        sizes: Of the problem.
         sharers: Rows of a token.
         q_length: Tokens of a head.
-        length: Keys of a head.
         word: Keys that are filled up to a multiple of this.
+        room: Bytes of a tile.
 
     Returns:
         Shape (8, plans): rows and keys of a block, blocks of rows and of keys, rows and columns of
         the group, blocks of keys that as many blocks of rows as the sample has see together, and
         the most that two of them see, as far from the head's begin as from its end.
     """
-    keys = [blocks_of_keys(length, word, group[1]) for group in groups]
-    count = 0
+    rows = q_length * sharers
+    keys = [blocks_of_keys(sizes.keys, word, group[1]) for group in groups]
+    most = 0
     for number in range(len(groups)):
-        high = -(-rows // groups[number, 0])
-        while True:
-            count += keys[number].shape[1]
-            if high == 1:
-                break
-            high = -(-high // 2)
-    found = np.empty((8, count), dtype=np.int64)
-    blocks = np.empty(SAMPLES, dtype=np.int64)
+        most += keys[number].shape[1] * 64  # rows are halved less often
+    found = np.empty((8, most), dtype=np.int64)
+    seen, blocks = np.empty(SAMPLES, dtype=np.int64), np.empty(SAMPLES, dtype=np.int64)
     end = 0
     for number in range(len(groups)):
-        down, across = groups[number]
+        down, across = groups[number, 0], groups[number, 1]
         high, q_blocks = -(-rows // down), 1
         while True:
             own = -(-high // q_blocks)
+            for sample in range(SAMPLES):
+                at = int(np.floor(sample * (1 / (SAMPLES - 1)) * (q_blocks - 1)))
+                last = min((at + 1) * down * own, rows) - 1
+                seen[sample] = sizes.keys - q_length + 1 + last // sharers
             for column in range(keys[number].shape[1]):
-                wide, kv_blocks = keys[number][:, column]
-                for sample in range(SAMPLES):
-                    at = int(np.floor(sample * (1 / (SAMPLES - 1)) * (q_blocks - 1)))
-                    last = min((at + 1) * down * own, rows) - 1
-                    seen = length - q_length + 1 + last // sharers
-                    blocks[sample] = -(-seen // (across * wide))
-                paired = (blocks + blocks[::-1]).max()
-                found[:, end] = own, wide, q_blocks, kv_blocks, down, across, blocks.sum(), paired
+                wide, kv_blocks = keys[number][0, column], keys[number][1, column]
+                cut = own, wide, q_blocks, kv_blocks, down, across
+                if cut_bytes(sizes, *cut) > room:
+                    continue
+                together, paired = _sampled(seen, blocks, across * wide)
+                found[:, end] = *cut, together, paired
                 end += 1
             if own == 1:
                 break
             q_blocks *= 2
-    return found[:, :end]
+    return found[:, :end].copy()
+
+
+@compiled
+def _sampled(seen: Numbers[int], blocks: Numbers[int], keys: int) -> tuple[int, int]:
+    """Blocks of so many keys that a sample sees, and the most that two of it do."""
+    together = paired = 0
+    for sample in range(SAMPLES):
+        if sample and seen[sample] == seen[sample - 1]:
+            blocks[sample] = blocks[sample - 1]
+        else:
+            blocks[sample] = -(-seen[sample] // keys)
+        together += blocks[sample]
+    for sample in range(SAMPLES // 2):
+        paired = max(paired, blocks[sample] + blocks[SAMPLES - 1 - sample])
+    return together, paired
 
 
 forget_stale(causal_cuts, blocks_of_keys)

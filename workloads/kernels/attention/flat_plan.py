@@ -6,7 +6,7 @@ Tiles of the diagonal send slices on along their lines.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import Core, in_place, products
 from workloads.kernels.attention.dealing import alike
+from workloads.kernels.attention.flat_memory import Sizes, alike_streams, brought_blocks, cut_bytes
 from workloads.kernels.attention.flat_work import Streams, Totals, deal, totals_of
 from workloads.kernels.attention.groups import Groups, PartlySeen
-from workloads.kernels.attention.plan import AttentionPlan, Cut, TileWork, held
+from workloads.kernels.attention.plan import AttentionPlan, TileWork
 from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.kernels.parts.broadcast import BY_MESSAGES, Broadcast
 from workloads.kernels.parts.collectives import (
@@ -63,11 +64,9 @@ class FlatPlan(AttentionPlan):
     heads: int = 2
 
     @property
-    def cut(self) -> Cut:
-        """How rows and keys are cut."""
-        block, turns = self.block, 2 if self.schedule == "async" else 1
-        blocks = self.q_blocks, self.kv_blocks
-        return Cut(block.rows, block.keys, *blocks, self.group[1], turns, self.shape.kv_length)
+    def turns(self) -> int:
+        """Blocks under way at a time, if there are as many."""
+        return 2 if self.schedule == "async" else 1
 
     @property
     def depth(self) -> int:
@@ -93,7 +92,7 @@ class FlatPlan(AttentionPlan):
     @cached_property
     def alike(self) -> int:
         """Streams of one head, one after the other, in every group."""
-        return int(_alike(self.streams, self.q_blocks))
+        return int(alike_streams(self.streams, self.q_blocks))
 
     @property
     def loads(self) -> int:
@@ -102,7 +101,12 @@ class FlatPlan(AttentionPlan):
         As many as that if every stream sees all keys.
         """
         return int(
-            brought_blocks(self.cut, self.streams, min(self.depth, self.heads, self.streams))
+            brought_blocks(
+                self.q_blocks,
+                self.kv_blocks,
+                self.streams,
+                min(self.depth, self.heads, self.streams),
+            )
         )
 
     @cached_property
@@ -175,7 +179,8 @@ class FlatPlan(AttentionPlan):
     @property
     def most_groups(self) -> int:
         """Groups that the grid has."""
-        return int(most_groups(self.place, self.group))
+        (rows, cols), place = self.group, self.place
+        return (place.rows // rows) * (place.cols // cols)
 
     @property
     def tiles(self) -> TileSet:
@@ -259,7 +264,18 @@ class FlatPlan(AttentionPlan):
     @property
     def tile_bytes(self) -> int:
         """Memory of a tile that the program takes, whose results lie elsewhere."""
-        return int(needed_bytes(self, self.cut, self.group))
+        cut = self.block.rows, self.block.keys, self.q_blocks, self.kv_blocks
+        return int(cut_bytes(self.sizes, *cut, *self.group))
+
+    @property
+    def sizes(self) -> Sizes:
+        """What decides how much memory a cut takes."""
+        place, shape = self.place, self.shape
+        return Sizes(
+            place.rows, place.cols, shape.heads, shape.kv_length, shape.qk_depth, shape.v_depth,
+            place.sum_bits, place.element_bits, self.shared, in_place(place), shape.causal,
+            place.offchip is not None, self.turns, self.heads, 1 if self.method == "network" else 2,
+        )  # fmt: skip
 
     @property
     def moved(self) -> Moved:
@@ -328,51 +344,3 @@ class FlatPlan(AttentionPlan):
         cycles, roots = self.place.vector.pass_cycles(self.block.rows, 1), groups.line_roots("q")
         how = roots, self.method, name, name, f"{name}.there", flits, cycles, operation
         return tuple(Reduction(lines, *how) for lines in groups.lines("q"))
-
-
-def _alike(streams: Any, q_blocks: Any) -> Any:
-    """`FlatPlan.alike` of so many streams, of heads cut into so many blocks of rows."""
-    part = np.where(q_blocks % streams == 0, streams, 1)
-    return np.where(streams % q_blocks == 0, q_blocks, part)
-
-
-def brought_blocks(cut: Cut, streams: Any, states: Any) -> Any:
-    """`FlatPlan.loads` of so many streams, some of which are under way at a time."""
-    alike = _alike(streams, cut.q_blocks)
-    turns = np.where(alike > 1, streams // alike * ceil_div(alike, states), streams)
-    return turns * cut.kv_blocks
-
-
-def most_groups(place: Place, group: tuple[Any, Any]) -> Any:
-    """Groups of so many rows and columns that a grid has."""
-    return (place.rows // group[0]) * (place.cols // group[1])
-
-
-def needed_bytes(problem: FlatPlan, cut: Cut, group: tuple[Any, Any]) -> Any:
-    """`FlatPlan.tile_bytes` of cuts and groups of a problem, whose own do not matter."""
-    place, shape = problem.place, problem.shape
-    sums, elements = place.sum_bits, place.element_bits
-
-    def size(rows: Any, columns: Any, bits: int) -> Any:
-        return ceil_div(rows * columns * bits, 8)
-
-    streams = ceil_div(shape.heads * cut.q_blocks, most_groups(place, group))
-    depth = np.minimum(cut.turns, streams * cut.kv_blocks)
-    column, output = size(cut.rows, 1, sums), size(cut.rows, shape.v_depth, sums)
-    q = size(cut.rows, shape.qk_depth, elements)
-    kv = size(shape.qk_depth, cut.keys, elements)
-    if not problem.shared:
-        kv = kv + size(cut.keys, shape.v_depth, elements)
-    scores = size(cut.rows, cut.keys, sums)
-    powers = 0 if in_place(place) else size(cut.rows, cut.keys, elements)
-    padded = (cut.keys * cut.kv_blocks * cut.run > cut.length) | shape.causal
-    mask = np.where(padded, scores, 0)
-    # What comes together: the sum, or two parts that come.
-    parts = 1 if problem.method == "network" else 2
-    states = np.minimum(np.minimum(depth, problem.heads), streams)
-    kept = held(problem, depth, brought_blocks(cut, streams, states)) * kv
-    items = states * (q + output + 2 * column) + depth * (scores + powers) + kept
-    copied = column if place.offchip is not None else 0
-    if shape.causal:
-        mask = mask + np.where(group[0] * group[1] > 1, column, 0)
-    return (4 + 2 * parts) * column + parts * output + mask + items + copied

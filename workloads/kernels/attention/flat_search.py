@@ -20,8 +20,8 @@ from tlm.errors import InputError, choose
 from workloads.kernels.attention.causal_search import fastest_causal
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_cuts import blocks_of_keys
-from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan, needed_bytes
-from workloads.kernels.attention.plan import Cut
+from workloads.kernels.attention.flat_memory import cut_bytes
+from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan
 from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
@@ -103,8 +103,7 @@ def _found(
     problem = FlatPlan(place, shape, one, 1, 1, group, *how)
     if shape.causal:
         return fastest_causal(problem, fixed=fixed)
-    cut = _cuts(problem, group)
-    rows, keys, q_blocks, kv_blocks = cut[:4]
+    rows, keys, q_blocks, kv_blocks = _cuts(problem, group)
     busy = _busy(problem, rows, keys, q_blocks, kv_blocks)
     enough = busy & (ceil_div(shape.heads * q_blocks, problem.most_groups) >= problem.heads)
     # Of busy ones that with the most rows reads least.
@@ -116,13 +115,16 @@ def _found(
     return Found(plan, flat_attention_cycles(plan, place.timing))
 
 
-def _cuts(problem: FlatPlan, group: tuple[int, int]) -> Cut:
-    """Blocks to try in a group: rows along the first axis, keys along the second; falling."""
+def _cuts(problem: FlatPlan, group: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
+    """Rows and keys of blocks to try in a group, and how many there are of a head.
+
+    Rows are along the first axis, keys along the second; both fall.
+    """
     shape, (down, across) = problem.shape, group
     keys, kv_blocks = blocks_of_keys(shape.kv_length, filled_keys(problem.place, 1), across)
     q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
     rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
-    return Cut(rows, keys, q_blocks, kv_blocks, across, problem.cut.turns, shape.kv_length)
+    return rows, keys, q_blocks, kv_blocks
 
 
 def check_group(group: tuple[int, int], place: Place) -> None:
@@ -147,9 +149,7 @@ def _busy(
         InputError: if none fits.
     """
     place, shape = problem.place, problem.shape
-    turns, run = problem.cut.turns, problem.group[1]
-    cut = Cut(rows, keys, q_blocks, kv_blocks, run, turns, shape.kv_length)
-    needed = needed_bytes(problem, cut, problem.group)
+    needed = cut_bytes(problem.sizes, rows, keys, q_blocks, kv_blocks, *problem.group)
     fits = needed <= place.tile_bytes
     if not fits.any():
         raise InputError(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tlm.compiled import law
 from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Send
 from tlm.program.functional import TileBlocks
@@ -141,7 +142,7 @@ class AttentionPlan(ABC):
     @property
     def held(self) -> int:
         """Blocks of keys, and of values, that a tile has room for."""
-        return int(held(self, self.depth, self.loads))
+        return int(held_blocks(self.shared, self.depth, self.loads))
 
     @property
     def loads(self) -> int:
@@ -193,12 +194,13 @@ class AttentionPlan(ABC):
         return int(flits(self, name, self.block.rows, self.block.keys))
 
 
-def held(problem: AttentionPlan, depth: Any, loads: Any) -> Any:
+@law
+def held_blocks(shared: bool, depth: Any, loads: Any) -> Any:
     """`AttentionPlan.held` of so many blocks under way at a time, and brought in all.
 
     Keys that stay until their values have been used leave no room for the next, but in one more.
     """
-    return np.minimum(depth + 1 if problem.shared else depth, loads)
+    return np.minimum(depth + 1 if shared else depth, loads)
 
 
 def flits(problem: AttentionPlan, name: str, rows: Any, keys: Any) -> Any:
