@@ -49,8 +49,11 @@ def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
         raise InputError(
             f"--shape: a single row takes {least} bytes of a tile's memory; allowed: {room}"
         )
-    best = np.argsort(rough_cycles(problem, cuts), kind="stable")[:_TOLD]
-    plans = [_plan(problem, cuts[:, at].tolist()) for at in best]
+    rough, plans = rough_cycles(problem, cuts), []
+    for _ in range(min(_TOLD, len(rough))):  # several times as fast as sorting all
+        least = int(rough.argmin())
+        plans.append(_plan(problem, cuts[:, least].tolist()))
+        rough[least] = np.inf
     found = [Found(plan, flat_attention_cycles(plan, plan.place.timing)) for plan in plans]
     return min(found, key=lambda each: each.cycles)
 
