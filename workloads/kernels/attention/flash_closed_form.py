@@ -89,8 +89,11 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
         asked = blocks.begin + items * again - blocks.keys
     else:
         left = np.where(one, output, np.maximum(output, scores + 2 * output - blocks.between))
-        again = np.maximum(blocks.keys + scores, blocks.values + output) / number.depth
-        asked = blocks.begin + items * again
+        # The first blocks are asked for at once; the last item's are followed by what is left of it.
+        turns = np.maximum(np.floor((items - 1) / number.depth), 0)
+        keyed = turns * (blocks.keys + scores) + scores + last + output
+        valued = blocks.between + turns * (blocks.values + output) + output
+        asked = blocks.begin + np.maximum(keyed, valued)
     # What brings the blocks waits, too, for the end of a stream before which it may not ask.
     brought = blocks.brought + left
     brought = brought + np.where(one, (streams - 1) * (output + late + blocks.idle), 0)
