@@ -89,7 +89,7 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
         asked = blocks.begin + items * again - blocks.keys
     else:
         left = np.where(one, output, np.maximum(output, scores + 2 * output - blocks.between))
-        # The first blocks are asked for at once; the last item's are followed by what is left of it.
+        # The first blocks are asked for at once; behind the last come what is left of its item.
         turns = np.maximum(np.floor((items - 1) / number.depth), 0)
         keyed = turns * (blocks.keys + scores) + scores + last + output
         valued = blocks.between + turns * (blocks.values + output) + output

@@ -141,7 +141,8 @@ class _Way(NamedTuple):
 
     begin: Numbers  # when the first one is at the tile to which it comes last
     again: Numbers  # from the freeing of a buffer to the next block in it
-    turn: Numbers  # from a sender's block to its next one; 0: tiles have their own
+    turn: Numbers  # from a sender's block to its next but one; 0: tiles have their own
+    next: Numbers  # to its next one, where no further one follows
     held: Numbers  # the same where blocks of C leave at the same time
     queue: Numbers  # for which a tile's own blocks wait if all ask at once
     behind: tuple[Numbers, bool]  # whether its buffers, and its loads, wait for partial blocks
@@ -152,7 +153,7 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
     ways = []
     for each, other in ((steps.a, steps.b), (steps.b, steps.a)):
         if each.there:
-            ways.append(_Way(0, 0, 0, 0, 0, (False, False)))
+            ways.append(_Way(0, 0, 0, 0, 0, 0, (False, False)))
             continue
         between = np.where(each.shared, (each.trees - 1) * each.hold, 0)
         spread = multicast_cycles_over(timing, each.hops, each.flits) + between
@@ -167,7 +168,7 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
             before = np.where(other.shared, 0, other.flits)
             come = np.where(each.shared, spread + before, own)
             again = np.where(each.shared, later, credit_cycles(timing, 0) + own)
-            ways.append(_Way(come, again, 0, 0, 0, (True, True)))
+            ways.append(_Way(come, again, 0, 0, 0, 0, (True, True)))
             continue
         ways.append(_loaded(place.offchip, steps, each, (spread, later, network)))
     return ways[0], ways[1]
@@ -199,15 +200,18 @@ def _loaded(
     else:
         before = b_served + np.where(direct, 0, a_served * (1 + steps.ahead))
     queue = a_served + b_served - own
-    turn, held = (alone + queue + network) / 2, 0
+    # A sender has two buffers: it asks again when what was in one of them has left.
+    turn, following, held = alone + queue + operand.hold, np.maximum(own + queue, network), 0
     if not edge.at_tiles:
-        turn, held = _turns_at_the_edge(
-            steps, operand, (turn, alone, network), (a_served, b_served)
+        following, held = _turns_at_the_edge(
+            steps, operand, ((alone + queue + network) / 2, alone, network), (a_served, b_served)
         )
+        turn = 2 * following
     return _Way(
         begin=alone + before - own + np.where(operand.shared, spread, 0),
         again=np.where(operand.shared, later, alone),
         turn=np.where(operand.shared, turn, 0),
+        next=np.where(operand.shared, following, 0),
         held=held,
         queue=np.where(operand.shared, 0, queue),
         # A channel at the tile loads while they are sent.
@@ -283,7 +287,7 @@ def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Num
     waited = waited + np.where(alone, 0, turned * left)
     held = np.where(steps.passes > 1, way.held, 0)
     slowed = (steps.depth - 1) * pace + (count - steps.depth + 1) * held
-    asked = np.maximum(count * way.turn, slowed)
+    asked = np.maximum(pairs * way.turn + (count - 2 * pairs) * way.next, slowed)
     if way.behind[1]:
         asked = asked + np.where(asked > 0, turned * left, 0)
     return np.maximum.reduce([hidden, waited, asked])
