@@ -72,6 +72,8 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     stored = channel.stores * np.maximum(0, steps.passes - 1 - later)
     loaded = (steps.count - 1) * channel.loads - channel.ahead + stored
     longest = (steps.count - 1) * pace
+    port = (steps.count - 1) * _port_cycles(steps, ported) + _met_sums(problem, steps)
+    longest = np.maximum(longest, port)
     for each in operands:
         longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
     longest = np.maximum(longest + _burst_cycles(steps, channel, pace), loaded)
@@ -98,19 +100,42 @@ def _ported_flits(place: Place, steps: Steps) -> tuple[Numbers, Numbers]:
     return a, b
 
 
+def _holds(steps: Steps, ported: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
+    """For which blocks of A and of B leave a sender, or come to a tile alone."""
+    (a, b), (a_flits, b_flits) = (steps.a, steps.b), ported
+    return np.where(a.shared, a.hold, a_flits), np.where(b.shared, b.hold, b_flits)
+
+
+def _port_cycles(steps: Steps, ported: tuple[Numbers, Numbers]) -> Numbers:
+    """For which a step's blocks come through a tile's port."""
+    (a_flits, b_flits), (a_hold, b_hold) = ported, _holds(steps, ported)
+    # Packets of both take turns at a port, and only those of the longer one wait for each other.
+    port: Numbers = 2 * np.minimum(a_flits, b_flits) + np.abs(a_hold - b_hold)
+    return port
+
+
 def _network_cycles(steps: Steps, ported: tuple[Numbers, Numbers]) -> Numbers:
     """Pace of a step's multicasts."""
-    (a, b), (a_flits, b_flits) = (steps.a, steps.b), ported
-    a_hold: Any = np.where(a.shared, a.hold, a_flits)
-    b_hold: Any = np.where(b.shared, b.hold, b_flits)
-    # Packets of both take turns at a port, and only those of the longer one wait for each other.
-    port = 2 * np.minimum(a_flits, b_flits) + np.abs(a_hold - b_hold)
+    a, b, (a_hold, b_hold) = steps.a, steps.b, _holds(steps, ported)
     # Trees between each other's tiles share links, and wait at ports for those across.
     a_links, b_links = a.trees * a_hold, b.trees * b_hold
     crossed = np.maximum(a_links + _CROSSING * b_hold, b_links + _CROSSING * a_hold)
     between = (a.shared & (a.trees > 1)) | (b.shared & (b.trees > 1))
     sent = np.where(steps.cut.both, a_links + b_links, 0)
-    return np.maximum(port, np.maximum(np.where(between, crossed, 0), sent))
+    links = np.maximum(np.where(between, crossed, 0), sent)
+    return np.maximum(_port_cycles(steps, ported), links)
+
+
+def _met_sums(problem: StreamPlan, steps: Steps) -> Numbers:
+    """Flits of partial blocks that come through their root's port beside operands, of all passes.
+
+    Those of the last one come alone.
+    """
+    if problem.method == "network":
+        return 0
+    length = np.maximum(steps.cut.k_rows, steps.cut.k_cols)
+    messages = length - 1 if problem.method == "sequential" else np.ceil(np.log2(length))
+    return (steps.passes - 1) * messages * steps.c_flits
 
 
 def _sender_flits(place: Place, steps: Steps) -> Numbers:
