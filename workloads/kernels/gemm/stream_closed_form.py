@@ -169,7 +169,6 @@ class _Way(NamedTuple):
     turn: Numbers  # from a sender's block to its next but one; 0: tiles have their own
     next: Numbers  # to its next one, where no further one follows
     held: Numbers  # the same where blocks of C leave at the same time
-    queue: Numbers  # for which a tile's own blocks wait if all ask at once
     behind: tuple[Numbers, bool]  # whether its buffers, and its loads, wait for partial blocks
 
 
@@ -178,7 +177,7 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
     ways = []
     for each, other in ((steps.a, steps.b), (steps.b, steps.a)):
         if each.there:
-            ways.append(_Way(0, 0, 0, 0, 0, 0, (False, False)))
+            ways.append(_Way(0, 0, 0, 0, 0, (False, False)))
             continue
         between = np.where(each.shared, (each.trees - 1) * each.hold, 0)
         spread = multicast_cycles_over(timing, each.hops, each.flits) + between
@@ -193,7 +192,7 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
             before = np.where(other.shared, 0, other.flits)
             come = np.where(each.shared, spread + before, own)
             again = np.where(each.shared, later, credit_cycles(timing, 0) + own)
-            ways.append(_Way(come, again, 0, 0, 0, 0, (True, True)))
+            ways.append(_Way(come, again, 0, 0, 0, (True, True)))
             continue
         ways.append(_loaded(place.offchip, steps, each, (spread, later, network)))
     return ways[0], ways[1]
@@ -238,7 +237,6 @@ def _loaded(
         turn=np.where(operand.shared, turn, 0),
         next=np.where(operand.shared, following, 0),
         held=held,
-        queue=np.where(operand.shared, 0, queue),
         # A channel at the tile loads while they are sent.
         behind=(operand.shared if edge.at_tiles else True, not edge.at_tiles),
     )
@@ -303,11 +301,12 @@ def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Num
     count, pairs, turned = steps.count - 1, (steps.count - 1) // 2, steps.passes - 1
     alone = steps.depth == 1
     # Partial blocks of C go before the next operands that their tiles send on.
-    late = left + way.again + way.queue - steps.product
+    late = left + way.again - steps.product
     waits = np.where(alone | (left == 0), 0, turned * np.maximum(0, late))
     hidden = count * steps.product + waits
     held_up = left if way.behind[0] is True else left * way.behind[0]
-    again = way.again + np.where(alone & (left > 0), held_up + way.queue, 0)
+    # Tiles of a channel are served one after the other, and ask so again.
+    again = way.again + np.where(alone & (left > 0), held_up, 0)
     waited = pairs * (steps.product + again) + (count - 2 * pairs) * steps.product
     waited = waited + np.where(alone, 0, turned * left)
     held = np.where(steps.passes > 1, way.held, 0)
