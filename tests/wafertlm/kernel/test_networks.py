@@ -252,7 +252,7 @@ def test_levels_above_know_a_custom_network(kernel: Run, mask_spec: Path, name: 
     at, lt, perf = (
         kernel(name, "--rtl", mask_spec, "--noc", level) for level in ("at", "lt", "perf")
     )
-    assert lt["cycles"] == pytest.approx(at["cycles"], rel=0.06)
+    assert lt["cycles"] == pytest.approx(at["cycles"], rel=0.08)  # which knows banks, too
     assert perf["cycles"] == pytest.approx(lt["cycles"], rel=0.04)
     # Nothing above level at was compared with these constants.
     assert lt["error"]["level_pct"] is perf["error"]["level_pct"] is None

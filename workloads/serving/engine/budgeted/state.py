@@ -6,7 +6,7 @@ from typing import NamedTuple
 from workloads.serving.price.cost import Float64s, Int64s
 
 NOBODY = -1
-NEVER = 2**62
+NEVER = 2**63 - 1
 
 
 class Ended(IntEnum):
