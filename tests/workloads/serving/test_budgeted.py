@@ -13,6 +13,7 @@ from tests.workloads.serving.served import Rows, trace_of
 from tlm.errors import InputError
 from workloads.serving.engine.budgeted import engine
 from workloads.serving.engine.budgeted.engine import BudgetedEngine, budgeted_engine
+from workloads.serving.engine.budgeted.state import NEVER
 from workloads.serving.engine.kv import BlockPool
 from workloads.serving.engine.run import Limits, Watch, run
 from workloads.serving.load.traces import MAX_TIME_PS, Trace
@@ -148,3 +149,8 @@ def test_time_has_an_end(model: TilePrice) -> None:
     trace = trace_of((0, 10, 3), (MAX_TIME_PS / 1e12, 10, 3))
     with pytest.raises(InputError, match="104 days"):
         run(trace, Chunked(), model)
+
+
+def test_no_time_is_never() -> None:
+    """Requests come as late as time goes, and are waited for."""
+    assert NEVER > MAX_TIME_PS
