@@ -6,6 +6,7 @@ the speed; here only the top module's ports are, and the rest of the recipe is c
 
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from tlm.children import run as run_tool
 from tlm.scratch import run_folder
 
 _MOST_ERROR_LINES = 15
+_MISSING_DATA = re.compile(r"%Warning: (\S+):0: \$readmem file not found")
 #: Some cycles of a mesh never take so long; Verilog that loops within one takes for ever.
 STALL_SECONDS = 300
 
@@ -37,7 +39,7 @@ class Simulation:
         top: Its top module.
         sources: Its Verilog.
         waves: Whether runs record a VCD.
-        read: Files that it was made of and that nobody had named.
+        read: Files that it was made of, or reads as it runs, and that nobody had named.
     """
 
     folder: Path
@@ -76,6 +78,7 @@ class Simulation:
         from cocotb_tools.runner import get_runner
 
         work = folder or run_folder()
+        self._link_data(work)
         (work / "plan.json").write_text(json.dumps(plan))
         environment = verilator_environment() | {
             "WAFERTLM_PLAN": str(work / "plan.json"),
@@ -114,8 +117,13 @@ class Simulation:
                 f"{self.top}: no more than 1000 cycles end in {STALL_SECONDS} s: does Verilog loop "
                 "within one?"
             )
+        output = log.read_text(errors="replace") if log.is_file() else ""
+        if missing := _MISSING_DATA.search(output):
+            problem = (
+                f"{missing[1]}: found no such file of $readmem; allowed: one in the working folder "
+                "or below it, or a whole path"
+            )
         if problem:
-            output = log.read_text(errors="replace") if log.is_file() else ""
             raise SimulationError(
                 f"{module} on {self.top}: {problem}; see {work}\n{_first_errors(output, 1)}"
                 f"{output[-4000:]}"
@@ -124,6 +132,15 @@ class Simulation:
         if not (self.waves or folder):
             shutil.rmtree(work)
         return outcome
+
+    def _link_data(self, work: Path) -> None:
+        """Put what the Verilog reads as it runs where it looks for it: below the run's folder."""
+        here = Path.cwd()
+        for path in self.read:
+            if path.is_relative_to(here):
+                link = work / path.relative_to(here)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path)
 
 
 def build(

@@ -151,6 +151,7 @@ class _Campaign:
     def _probed(self) -> list[Experiment[Any]]:
         """The experiments, by what the mesh shows before them; what goes wrong then is kept."""
         self._findings.begin(PROBING)
+        self._subject.try_neighbours()
         listed = experiments(self._subject)
         if found := self._findings.found:
             self._tell(PROBING)

@@ -127,12 +127,12 @@ def exact(value: int, unit: str) -> Parameter:
     return Parameter.exact(value, unit)
 
 
-def bound(flits: int, specified: int | None, tried: int) -> Parameter:
-    """The longest packet, and how it is known."""
+def bound(flits: int, specified: int | None, limited_by: str | None) -> Parameter:
+    """The longest packet, and how it is known: as specified, or what longer ones do."""
     if specified:
         how = "as specified"
     else:
-        how = "no limit found: none longer was tried" if flits == tried else "longer ones get stuck"
+        how = f"longer ones {limited_by}" if limited_by else "no limit found: none longer was tried"
     return Parameter.exact(flits, f"flits/packet, {how}")
 
 

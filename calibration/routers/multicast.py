@@ -94,7 +94,7 @@ class Multicast(SceneExperiment):
             "multicast_flits": bound(
                 self.mesh.multicast_flits,
                 self.mesh.spec.limits.multicast_flits,
-                self.mesh.longest_tried_flits,
+                self.mesh.limited_by.get("multicast_flits"),
             ),
         }
 

@@ -121,7 +121,7 @@ class Reduction(SceneExperiment):
             "cut_through": common(
                 found, lambda f: int(f.cut_through), "1: a result waits for a packet's room"
             ),
-            "operand_limit": exact(self.mesh.operand_limit, "operands/router"),
+            "operand_limit": self._operand_limit(),
             "operands_share": common(
                 found, lambda f: int(f.operands_share), "1: they wait in the input buffers"
             ),
@@ -132,9 +132,13 @@ class Reduction(SceneExperiment):
             "reduction_flits": bound(
                 self.mesh.reduction_flits,
                 self.mesh.spec.limits.reduction_flits,
-                self.mesh.longest_tried_flits,
+                self.mesh.limited_by.get("reduction_flits"),
             ),
         }
+
+    def _operand_limit(self) -> Parameter:
+        limit, more = self.mesh.operand_limit, self.mesh.limited_by.get("operand_limit")
+        return exact(limit, "operands/router" + (f", more {more}" if more else ""))
 
     def _unit(self, found: list[NocTiming]) -> dict[str, Parameter]:
         """Whom a unit takes, where two reductions can meet in a router and share no link."""

@@ -8,12 +8,13 @@ import numpy as np
 
 from calibration.benches.mesh_bench import Log
 from calibration.experiment import LawContradictedError, Parameters
+from calibration.routers.findings import in_words
 from calibration.routers.found import IDENTIFIED, timing_of
 from calibration.routers.mesh import BlackBoxMesh
 from calibration.routers.probing import flits_mix, head_leads, messages_mix
 from calibration.routers.runs import Runs
 from calibration.routers.scenes import Goal, Send, Size
-from cosim.errors import HangError, SimulationError
+from cosim.errors import HangError, SimulationError, WrongDataError
 from cosim.spec.header import FlitLayout
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
@@ -36,6 +37,7 @@ class Subject(Runs):
         not_represented: What no form of the model can be, a line each.
         mesh_type: The harness.
         read: Files that Verilator read for the meshes, unnamed; none before they are built.
+        limited_by: What becomes of more than a limit allows, by its name, where trying found it.
     """
 
     #: Whether a tile may send to itself, which no specification says.
@@ -53,6 +55,7 @@ class Subject(Runs):
         self.not_represented: list[str] = []
         self.mesh_type = mesh_type
         self.read: list[Path] = []
+        self.limited_by: dict[str, str] = {}
         self._layouts: dict[Size, FlitLayout] = {}
 
     @property
@@ -153,6 +156,15 @@ class Subject(Runs):
         known = self._known("multicast", "loopback")
         return self.tried_loopback if known is None else bool(known)
 
+    def try_neighbours(self) -> None:
+        """Find what goes wrong with single flits between neighbours: all else rests on these."""
+        cols = self.fit[1]
+        packets = Packets.of(
+            (0, source, TileSet.tile(*divmod(to, cols)), 1)
+            for source, to in ((0, 1), (1, 0), (cols, cols + 1), (cols + 1, 1))
+        )
+        self.delivered(["single flits between neighbours"], [(self.fit, packets)])
+
     def _observe(self, label: str, items: list[Send]) -> Log | None:
         """Handshakes on the mesh of the fit, judged by nobody; None if it stops."""
         return self.observe(label, self.fit, items)
@@ -200,14 +212,18 @@ class Subject(Runs):
         """Longest multicast: as the specification says, or that gets through on the fit's mesh."""
         pair = TileSet(range(1), range(2))
         known = self.spec.limits.multicast_flits or self._known("multicast", "multicast_flits")
-        return known or self._longest(lambda flits: [(0, 2 * self.fit[1], pair, flits)])
+        return known or self._longest(
+            "multicast_flits", lambda flits: [(0, 2 * self.fit[1], pair, flits)]
+        )
 
     @cached_property
     def reduction_flits(self) -> int:
         """Longest operand, found alike."""
         pair = ReductionGoal(TileSet(range(1), range(2)), root=0, kind=self.timed)
         known = self.spec.limits.reduction_flits or self._known("reduction", "reduction_flits")
-        return known or self._longest(lambda flits: [(0, node, pair, flits) for node in (0, 1)])
+        return known or self._longest(
+            "reduction_flits", lambda flits: [(0, node, pair, flits) for node in (0, 1)]
+        )
 
     def outgrown(self, limit: str) -> Sequence[str]:
         """What is not tried, in words, since a limit allows shorter packets than buffers hold."""
@@ -250,15 +266,25 @@ class Subject(Runs):
             if goal is None:
                 continue
             items: list[Send] = [(0, node, goal, 1) for node in goal.operands.nodes(cols)]
-            if not self._gets_through(items):
+            if (failure := self._failure(items)) is not None:
+                if limit < 2:
+                    raise self._no_reduction(items, failure)
+                self.limited_by["operand_limit"] = _more(failure)
                 break
             limit = wanted
-        if limit < 2:
-            raise LawContradictedError(
-                "no reduction of two operands gets through: are the operation's codes and "
-                "reduction_around as the mesh has them?"
-            )
         return limit
+
+    def _no_reduction(
+        self, items: list[Send], failure: HangError | SimulationError
+    ) -> LawContradictedError:
+        """What is to be said, and a finding: not even two operands get through."""
+        if self.findings is not None:
+            label = "a reduction of the fewest operands"
+            self.failed(label, self.fit, Packets.of(items), failure)
+        return LawContradictedError(
+            f"no reduction of two operands gets through: {in_words(failure)}; are the operation's "
+            "codes and reduction_around as the mesh has them?"
+        )
 
     def reduce(self, operands: TileSet, root: int) -> ReductionGoal:
         """A reduction of the kind that is timed."""
@@ -311,26 +337,34 @@ class Subject(Runs):
         found = self.parameters(experiment).get(parameter)
         return None if found is None else round(found.value)
 
-    def _longest(self, items: Callable[[int], list[Send]]) -> int:
+    def _longest(self, limit: str, items: Callable[[int], list[Send]]) -> int:
         """Most flits, by doubling and then halving, with which packets get through."""
         most = self.longest_tried_flits
         good, bad = 1, most + 1
         while bad - good > 1:
             middle = min(2 * good, most) if bad > most else (good + bad) // 2
-            if self._gets_through(items(middle)):
+            if (failure := self._failure(items(middle))) is None:
                 good = middle
             else:
-                bad = middle
+                bad, self.limited_by[limit] = middle, _more(failure)
         return good
 
-    def _gets_through(self, items: list[Send]) -> bool:
+    def _failure(self, items: list[Send]) -> HangError | SimulationError | None:
+        """What goes wrong with packets on the fit's mesh; None if they get through."""
         try:
             self.mesh(self.fit).simulate(
                 Packets.of(items), loopback=self.loopback, keep_failures=False
             )
-        except (HangError, SimulationError):
-            return False
-        return True
+        except (HangError, SimulationError) as error:
+            return error
+        return None
+
+
+def _more(failure: HangError | SimulationError) -> str:
+    """What becomes of more than a limit allows."""
+    if isinstance(failure, HangError):
+        return "get stuck"
+    return "come out wrong" if isinstance(failure, WrongDataError) else "stop the simulation"
 
 
 def any_group(size: Size, rng: np.random.Generator) -> TileSet:

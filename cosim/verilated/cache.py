@@ -1,8 +1,9 @@
 """Models built from Verilog are kept: one folder for each content, built once.
 
 A model is of its Verilog: the sources, and what Verilator says that it read beside them, such as
-files that sources include, libraries of ``-y``, options of ``-f``, data of ``$readmemh``. That is
-asked once for the sources and for all that may be read; the answer is kept, too.
+files that sources include, libraries of ``-y``, options of ``-f``. That is asked once for the
+sources and for all that may be read; the answer is kept, too. So is it of any file that a string in
+these names: data of ``$readmemh``.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +25,15 @@ from cosim.verilated.toolchain import ended_badly, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.children import run
 from tlm.errors import InputError
-from tlm.files import whole_file
+from tlm.files import is_file, whole_file
 from tlm.scratch import scratch_folder
 
 #: Beside a model; where it is, the model is whole.
 _WHOLE = "whole"
-#: Folder of answers: what is read beside the sources.
-_ANSWERS = "read"
-_DATA = re.compile(r'\$readmem[bh]\s*\(\s*"([^"]+)"')
+#: Folder of answers: what Verilator reads.
+_ANSWERS = "asked"
+#: Strings of Verilog, and of options within JSON: each may name data, for a parameter, too.
+_STRING, _STRING_IN_JSON = re.compile(r'"([^"\\\n]+)\\?"'), re.compile(r'\\"([^"\\]+)\\"')
 
 #: Has Verilator write its file for make into a folder (`ask_verilator`).
 Ask = Callable[[Path], None]
@@ -43,7 +45,7 @@ class Built:
 
     Attributes:
         folder: Where it is.
-        read: Files that it was made of and that nobody had named.
+        read: Files that it was made of, or reads as it runs, and that nobody had named.
     """
 
     folder: Path
@@ -127,7 +129,17 @@ def _key(content: object) -> str:
 
 
 def _read(name: str, content: object, ask: Ask, include_folders: Sequence[Path]) -> dict[Path, str]:
-    """Files that Verilator reads and that the content does not know, with their hashes."""
+    """Files that are read and that the content does not know, with their hashes."""
+    known = json.dumps(content)
+    found = _verilog(name, content, ask, include_folders)
+    found |= {path: file_hash(path) for path in _data(found, known)}
+    return {path: hashed for path, hashed in sorted(found.items()) if hashed not in known}
+
+
+def _verilog(
+    name: str, content: object, ask: Ask, include_folders: Sequence[Path]
+) -> dict[Path, str]:
+    """Files that Verilator reads, with their hashes."""
     # Files are also found from the working folder; there, what comes and goes is asked for anew.
     places = [str(Path.cwd()), *map(str, include_folders)]
     asked = _key([content, included_content(include_folders), places])
@@ -139,15 +151,21 @@ def _read(name: str, content: object, ask: Ask, include_folders: Sequence[Path])
         if all(file_hash(path) == old for path, old in answer.items()):
             return answer
     _hold_writable(cache_folder())
-    known = json.dumps(content)
     with scratch_folder() as scratch:
         ask(scratch)
-        hashes = {path: file_hash(path) for path in _read_by_verilator(scratch)}
-    answer = {path: hashed for path, hashed in hashes.items() if hashed not in known}
+        answer = {path: file_hash(path) for path in _read_by_verilator(scratch)}
     with whole_file(file) as whole:
         text = json.dumps({str(path): hashed for path, hashed in answer.items()}, indent=1)
         whole.write_text(text + "\n", encoding="utf-8")
     return answer
+
+
+def _data(read: Iterable[Path], options: str) -> set[Path]:
+    """Files that a string in what was read, or in options, names: they are read as it runs."""
+    names = _STRING_IN_JSON.findall(options)
+    for path in read:
+        names += _STRING.findall(path.read_text(encoding="utf-8", errors="replace"))
+    return {Path(name).resolve() for name in names if is_file(Path(name))}
 
 
 def ask_verilator(folder: Path, top: str, arguments: Sequence[str]) -> str:
@@ -170,7 +188,7 @@ def ask_verilator(folder: Path, top: str, arguments: Sequence[str]) -> str:
 
 
 def _read_by_verilator(folder: Path) -> list[Path]:
-    """What Verilator says that it read (its file for make), and what that reads as it runs."""
+    """What Verilator says that it read: its file for make."""
     found: set[Path] = set()
     tools = Path(verilator_environment()["VERILATOR_ROOT"]).resolve()
     lists = [*folder.rglob("*__ver.d")]
@@ -182,9 +200,6 @@ def _read_by_verilator(folder: Path) -> list[Path]:
             path = Path(name.replace("\\ ", " ")).resolve()
             if path.is_file() and not path.is_relative_to(tools):
                 found.add(path)
-    for path in list(found):
-        for name in _DATA.findall(path.read_text(encoding="utf-8", errors="replace")):
-            found |= {each for each in (Path(name).resolve(),) if each.is_file()}
     return sorted(path for path in found if not path.is_relative_to(folder.resolve()))
 
 

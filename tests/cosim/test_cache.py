@@ -14,6 +14,7 @@ from cosim.spec.mesh import MeshSpec, load_spec
 from cosim.verilated import progress, toolchain
 from cosim.verilated.library import Library
 from tests.specifications import TOY
+from tlm.interconnect.packets import Packets, TileSet
 
 _TOP = """
 `include "step.svh"
@@ -23,7 +24,8 @@ module counter (
   output logic [7:0] count_o
 );
   logic [7:0] first [1];
-  initial $readmemh("DATA", first);
+  localparam string File = "DATA";
+  initial $readmemh(File, first);
   logic [7:0] next;
   adder u_adder (.a_i(count_o), .b_i(8'(`STEP)), .sum_o(next));
   always_ff @(posedge clk_i) count_o <= rst_ni ? next : first[0];
@@ -78,9 +80,9 @@ def test_what_is_read_beside_the_sources_counts(
     first, later = counts(model)
     assert later - first == 1
     assert "building" in capsys.readouterr().err
-    (answer,) = (tmp_path / "cache" / "read").glob("*.json")
+    (answer,) = (tmp_path / "cache" / "asked").glob("*.json")
     names = {Path(path).name for path in json.loads(answer.read_text())}
-    assert names == {"adder.sv", "first.hex", "options.f", "step.svh"}
+    assert names == {"adder.sv", "options.f", "step.svh"}  # data are looked for each time
     counts(model)
     assert capsys.readouterr().err == ""  # as it was
     (tmp_path / "step.svh").write_text("`define STEP 2\n")
@@ -123,6 +125,28 @@ def test_specifications_of_one_verilog_share_a_build(
     size.write_text(f"{size.read_text()}\n// more\n")
     assert BlackBoxMesh(other, 3, 4).build().folder != first.folder
     assert "building other 3x4" in capsys.readouterr().err
+
+
+@pytest.mark.rtl
+@pytest.mark.slow
+def test_data_lie_below_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = toy(tmp_path / "toy", "toy")
+    (verilog,) = spec.source_files()
+    text = verilog.read_text().replace("(take_ready[tile]", "(on[0] && take_ready[tile]")
+    read = '  logic [0:0] on [1];\n  initial $readmemh("data/on.hex", on);\n'
+    verilog.write_text(text.replace(");\n", f");\n{read}", 1))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "on.hex").write_text("1\n")
+    monkeypatch.chdir(tmp_path)
+    mesh = BlackBoxMesh(spec, 3, 4)
+    packets = Packets.of([(0, 0, TileSet.tile(0, 1), 1)])
+    assert mesh.simulate(packets).packet.tolist() == [0]
+    built = mesh.build()
+    assert tmp_path / "data" / "on.hex" in built.read
+    monkeypatch.setattr(BlackBoxMesh, "build", lambda mesh: built)
+    (tmp_path / "data" / "on.hex").unlink()
+    with pytest.raises(SimulationError, match=r"data/on.hex: found no such file of \$readmem"):
+        mesh.simulate(packets)
 
 
 def test_a_build_says_how_far_it_is_and_how_long_the_last_one_took(
