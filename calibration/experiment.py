@@ -159,9 +159,7 @@ def run(
         parameters=parameters,
         fit=[FitPoint(case=experiment.label(case), rtl=value) for case, value in fitted],
         check=check,
-        situations=_situations(
-            experiment, [case for case, _ in fitted], points, [*fit_cases, *cases]
-        ),
+        situations=_situations(experiment, parameters, fitted, points, [*fit_cases, *cases]),
         mean_abs_error_pct=sum(errors) / len(errors),
         max_abs_error_pct=errors[worst],
         worst_case=check[worst].case,
@@ -170,7 +168,8 @@ def run(
 
 def _situations(
     experiment: Experiment[Any],
-    fit: Sequence[Any],
+    parameters: Parameters,
+    fit: Sequence[tuple[Any, float]],
     check: Sequence[tuple[Any, CheckPoint]],
     asked: Sequence[Any],
 ) -> list[Situation]:
@@ -178,15 +177,23 @@ def _situations(
 
     Args:
         experiment: What was measured.
-        fit: Cases with a figure from which parameters were identified.
+        parameters: What was identified.
+        fit: Cases from which that was, and their figures on RTL.
         check: Other cases with a figure on RTL, and both figures.
         asked: All cases; those of some situations may all have gone wrong.
     """
-    fitted = Counter(map(experiment.situation, fit))
+    fitted = Counter(experiment.situation(case) for case, _ in fit)
     off: dict[str, list[float]] = {experiment.situation(case): [] for case in asked}
     for case, point in check:
         off[experiment.situation(case)].append(abs(point.error_pct))
-    tried = [_tried(experiment, name, fitted[name], of_checks) for name, of_checks in off.items()]
+    # Of what no check is about, the fit itself says whether it is explained.
+    missed = set[str]()
+    if any(fitted[name] and not of_checks for name, of_checks in off.items()):
+        missed = _missed(experiment, parameters, fit)
+    tried = [
+        _tried(experiment, name, fitted[name], of_checks, explained=name not in missed)
+        for name, of_checks in off.items()
+    ]
     untried = [
         Situation(name=name, fit=0, check=0, max_abs_error_pct=None, status="not tried")
         for name in experiment.untried
@@ -194,7 +201,22 @@ def _situations(
     return [*tried, *untried]
 
 
-def _tried(experiment: Experiment[Any], name: str, fit: int, errors: Sequence[float]) -> Situation:
+def _missed(
+    experiment: Experiment[Any], parameters: Parameters, fit: Sequence[tuple[Any, float]]
+) -> set[str]:
+    """Situations with a fit case that the model is off by more than the experiment's target."""
+    predicted = experiment.predict(parameters, [case for case, _ in fit])
+    most = experiment.targets.worst_pct / 100.0
+    return {
+        experiment.situation(case)
+        for (case, rtl), model in zip(fit, predicted, strict=True)
+        if not abs(model - rtl) <= most * abs(rtl)  # NaN is off, too
+    }
+
+
+def _tried(
+    experiment: Experiment[Any], name: str, fit: int, errors: Sequence[float], *, explained: bool
+) -> Situation:
     worst = max((error for error in errors if not isnan(error)), default=None)
     lost = any(map(isnan, errors))
     if not (fit or errors):
@@ -202,7 +224,7 @@ def _tried(experiment: Experiment[Any], name: str, fit: int, errors: Sequence[fl
     elif lost or (worst is not None and worst > experiment.targets.worst_pct):
         status = "not represented"
     elif worst is None:
-        status = "identified"
+        status = "identified" if explained else "not represented"
     else:
         status = "identified and checked" if fit else "checked"
     return Situation(name=name, fit=fit, check=len(errors), max_abs_error_pct=worst, status=status)

@@ -77,8 +77,9 @@ class Situation(Table):
         fit: Cases from which parameters were identified.
         check: Cases that the fit has not seen.
         max_abs_error_pct: Largest error of these; None without.
-        status: What is known of it; not represented: an error is above the experiment's target;
-            went wrong on RTL: not one of its cases has a figure.
+        status: What is known of it; not represented: an error is above the experiment's target,
+            of a check or, where there is none, of the fit; went wrong on RTL: not one of its cases
+            has a figure.
     """
 
     name: str

@@ -156,10 +156,13 @@ class _MemoryExperiment(ABC):
         """Figures on RTL."""
         return [_cycles(case) if isinstance(case, Probe) else self._on_rtl(case) for case in cases]
 
-    def predict(self, parameters: Parameters, cases: Sequence[Stream]) -> list[float]:
-        """Figures on the model with these times, the same requests."""
+    def predict(self, parameters: Parameters, cases: Sequence[Probe | Stream]) -> list[float]:
+        """Figures by the law; of streams on the model with these times, the same requests."""
         figures = []
         for case in cases:
+            if isinstance(case, Probe):
+                figures.append(sum(parameters[name].value for name in case.law))
+                continue
             asked = requests_of(case.pattern, case.memory, _REQUESTS, self.seed)
             channel = measured_model(case.memory, parameters)
             seen = channel.simulate(bursts_of(asked), case.depth)
@@ -218,7 +221,7 @@ class MemoryBandwidth(_MemoryExperiment):
         """Nothing."""
         return {}
 
-    def predict(self, parameters: Parameters, cases: Sequence[Stream]) -> list[float]:
+    def predict(self, parameters: Parameters, cases: Sequence[Probe | Stream]) -> list[float]:
         """By the model with the times found from latencies."""
         return super().predict(load_result("memory").parameters, cases)
 

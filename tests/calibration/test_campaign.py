@@ -88,6 +88,26 @@ def test_a_result_says_what_was_tried_and_what_was_not(
     ]
 
 
+def test_a_situation_without_checks_is_identified_only_if_the_fit_is_explained(
+    fake: "FakeExperiment", built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.checked = [3, 5]
+    for wrong, status in ((2.0, "identified"), (1.0, "not represented"), (nan, "not represented")):
+        monkeypatch.setattr(
+            fake,
+            "predict",
+            lambda parameters, cases, wrong=wrong: [
+                wrong * c if c % 2 == 0 else 2.0 * c for c in cases
+            ],
+        )
+        (result,) = calibrate(force=True)
+        assert [(each.fit, each.check, each.status) for each in result.situations] == [
+            (1, 2, "identified and checked"),
+            (1, 0, status),
+            (0, 0, "not tried"),
+        ]
+
+
 def test_a_case_without_a_figure_of_the_model_is_not_represented(
     fake: "FakeExperiment", built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,8 @@ def test_times_of_another_memory_channel_are_recovered() -> None:
     probes = MemoryLatency().fit_cases()
     found = MemoryLatency().identify(probes, [other_channel(probe) for probe in probes])
     assert {name: parameter.value for name, parameter in found.items()} == OTHER_TIMES
+    # They say what the probes were.
+    assert MemoryLatency().predict(found, probes) == [other_channel(probe) for probe in probes]
 
 
 @pytest.mark.parametrize("label", ["write row 1 bank 0 group 0", "read in refresh 3"])
