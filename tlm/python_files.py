@@ -1,6 +1,8 @@
 """What a user's Python file holds under a name, such as a scheduler: ``FILE.py:NAME``."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -62,12 +64,32 @@ class PythonName(NamedTuple):
             raise InputError(f"{self.file}: found no '{self.name}'; it has: {known}")
         return getattr(found, self.name)
 
-    def fault(self, error: Exception) -> InputError:
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run the file's code: what it prints goes to stderr, beside the messages.
+
+        Raises:
+            InputError: naming the file and its line, for whatever went wrong there.
+        """
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        except InputError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._fault(error) from error
+
+    def _fault(self, error: BaseException) -> InputError:
         """What went wrong as the file's code ran, with the line of the file."""
         lines = [each.lineno for each in extract_tb(error.__traceback__) if self._is_here(each)]
+        if isinstance(error, SyntaxError) and not lines:
+            return InputError(f"{self.file}: not Python: line {error.lineno}: {error.msg}")
         at = f" line {lines[-1]}:" if lines else ""
-        kind = type(error).__name__
-        return InputError(f"{self.file}:{at} {kind}: {error}")
+        try:
+            told = f"{type(error).__name__}: {error}"
+        except Exception:  # that of a class of the file
+            told = type(error).__name__
+        return InputError(f"{self.file}:{at} {told.removesuffix(': ')}")
 
     def _is_here(self, frame: Any) -> bool:
         return bool(frame.filename == str(self.file))
@@ -85,13 +107,11 @@ def _loaded(file: str, text: str) -> ModuleType:
     found.__file__ = file
     sys.modules[name] = found  # dataclasses look their module up
     try:
-        exec(compile(text, file, "exec"), found.__dict__)
-    except Exception as error:
+        with PythonName(Path(file), "").running():
+            exec(compile(text, file, "exec"), found.__dict__)
+    except BaseException:
         del sys.modules[name]
-        if isinstance(error, SyntaxError):
-            told = f"line {error.lineno}: {error.msg}"
-            raise InputError(f"{file}: not Python: {told}") from error
-        raise PythonName(Path(file), "").fault(error) from error
+        raise
     return found
 
 

@@ -47,11 +47,7 @@ def _told(named: PythonName, step: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(step)
     def run(*given: Any) -> Any:
-        try:
+        with named.running():
             return step(*given)
-        except InputError:
-            raise
-        except Exception as error:
-            raise named.fault(error) from error
 
     return run

@@ -82,6 +82,24 @@ _PLAN = (
             f"{_PLAN}\n        r = queue.admit()\n        return Plan([Chunk(r, 9)], range(9, 99))",
             "Mine.plan: found layers range(9, 99); allowed: a range within range(0, 32)",
         ),
+        ("raise SystemExit(0)", "line 1: SystemExit: 0"),
+        (f"{_PLAN}\n        exit()", "line 4: SystemExit: None"),
+        (
+            "class Wrong(Exception):\n    def __str__(self):\n        raise self\nraise Wrong",
+            "line 4: Wrong",
+        ),
+        (
+            f"{_PLAN}\n        queue.admit()\n        return Plan([Chunk('x', 9)])",
+            "Mine.plan: found a chunk of int of str; allowed: int of Request",
+        ),
+        (
+            f"{_PLAN}\n        r = queue.admit()\n        return Plan([Chunk(r, 1.5)])",
+            "Mine.plan: found a chunk of float of Request; allowed: int of Request",
+        ),
+        (
+            f"{_PLAN}\n        return Plan(layers=3)",
+            "AttributeError: 'int' object has no attribute 'step'",
+        ),
     ],
 )
 def test_a_fault_names_the_file(
@@ -92,6 +110,17 @@ def test_a_fault_names_the_file(
     ran = _serve(wafertlm, f"{file}:Mine")
     assert (ran.status, ran.stdout) == (2, "")
     assert ran.stderr == f"error: {file}: {message}\n"
+
+
+def test_what_a_file_prints_is_no_part_of_the_result(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "print('loaded')"
+        + _CHUNKED.replace("left, chunks", "print('planned')\n        left, chunks")
+    )
+    ran = _serve(wafertlm, f"{file}:Mine")
+    assert json.loads(ran.stdout)["completed"] == 5
+    assert "loaded" in ran.stderr and "planned" in ran.stderr
 
 
 @pytest.mark.parametrize(

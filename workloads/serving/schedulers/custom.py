@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 from tlm.errors import InputError
 from tlm.python_files import PythonName, names_python
+from workloads.serving.load.request import Request
 from workloads.serving.schedulers.base import Plan, Queue, Scheduler
 
 _TOLD = "--scheduler"
@@ -27,18 +29,15 @@ class CustomScheduler:
         if not (isinstance(made, type) and callable(getattr(made, "plan", None))):
             raise InputError(f"{named.file}: '{named.name}' is no class with a plan(queue)")
         given = {name: each for name, each in options.items() if each is not None}
-        known = inspect.signature(made).parameters
+        with named.running():
+            known = inspect.signature(made).parameters
         if unknown := sorted(given.keys() - known.keys()):
             flag = unknown[0].replace("_", "-")
             raise InputError(
                 f"--{flag}: found with {named.told}; allowed: {', '.join(known) or 'none'}"
             )
-        try:
+        with named.running():
             self._scheduler: Scheduler = made(**given)
-        except InputError:
-            raise
-        except Exception as error:
-            raise named.fault(error) from error
         self._named = named
         self.keeps_prompts = bool(getattr(made, "keeps_prompts", False))
 
@@ -48,13 +47,10 @@ class CustomScheduler:
         Raises:
             InputError: if it cannot be made, or is none that the engine can carry out.
         """
-        try:
+        with self._named.running():
             plan = self._scheduler.plan(queue)
-        except InputError:
-            raise
-        except Exception as error:
-            raise self._named.fault(error) from error
-        if fault := _fault(plan, queue):
+            fault = _fault(plan, queue)
+        if fault:
             raise InputError(f"{self._named.file}: {self._named.name}.plan: {fault}")
         return plan
 
@@ -80,6 +76,9 @@ def _fault(plan: Plan, queue: Queue) -> str | None:
     seen: set[int] = set()
     admitted = {id(request) for request in queue.prefilling} if plan.chunks else set()
     for request, tokens in plan.chunks:
+        if not (isinstance(request, Request) and isinstance(tokens, Integral)):
+            kinds = f"{type(tokens).__name__} of {type(request).__name__}"
+            return f"found a chunk of {kinds}; allowed: int of Request"
         told = f"request {request.index + 1}"
         if id(request) not in admitted:
             return f"found a chunk of {told}, which is not under way; admit it first"
