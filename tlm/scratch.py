@@ -40,6 +40,12 @@ def run_folder() -> Path:
     return folder
 
 
+def drop_run_folders() -> None:
+    """Remove those that stayed: the run was interrupted, and nobody looks for a fault."""
+    for folder in list(_of_runs):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @atexit.register
 def _keep() -> None:
     """Mark what has not been removed. A run that is killed does not come here."""

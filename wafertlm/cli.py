@@ -12,6 +12,7 @@ import click
 
 from tlm.children import end_all
 from tlm.errors import InputError
+from tlm.scratch import drop_run_folders
 from wafertlm.commands.examples import FIRST
 from wafertlm.commands.grouped import write_examples
 from wafertlm.output import CheckFailedError
@@ -97,9 +98,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _told(f"error: this machine has too little memory for it: {error}", _BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
-        return _told("interrupted", _INTERRUPTED)
+        return _interrupted()
     # click hands back the status that a command asked for by `ctx.exit(status)`.
     return outcome if isinstance(outcome, int) else _OK
+
+
+def _interrupted() -> int:
+    drop_run_folders()
+    return _told("interrupted", _INTERRUPTED)
 
 
 def _told(message: str, status: int) -> int:
@@ -148,7 +154,7 @@ def main() -> None:
         if not came:
             raise
         # The interrupt was raised where Python drops it, and then an ended process was missed.
-        status = _told("interrupted", _INTERRUPTED)
+        status = _interrupted()
     try:
         sys.stdout.flush()
     except OSError:  # told already; else Python tries again as it ends

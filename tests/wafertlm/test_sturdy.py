@@ -170,3 +170,26 @@ def test_what_fails_as_it_is_ended_is_no_failure() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "RuntimeError from None"])
+def test_what_is_ended_keeps_no_folder_of_its_runs(tmp_path: Path, raised: str) -> None:
+    """Those of runs that fail stay for who looks for the fault; here there is none."""
+    lines = (
+        "import os, signal, time",
+        "from tlm.scratch import run_folder",
+        "from wafertlm import cli",
+        "def main(*given, **named):",
+        "    (run_folder() / 'half').touch()",
+        "    try:",
+        "        os.kill(os.getpid(), signal.SIGTERM)",
+        "        time.sleep(60)",
+        "    except KeyboardInterrupt:",
+        f"        raise {raised}",
+        "cli.cli.main = main",
+        "cli.main()",
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], env=environment)
+    assert ran.returncode == 130
+    assert not [*tmp_path.iterdir()]
