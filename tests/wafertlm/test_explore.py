@@ -263,6 +263,19 @@ def test_a_wrong_field_is_one_line(
     assert re.search(message, told), told
 
 
+def test_what_is_no_database_leaves_nothing(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    (tmp_path / "study.db").write_text("none")
+    file, before = written(tmp_path), sorted(tmp_path.iterdir())
+    for storage, message in (
+        (tmp_path / "study.db", f"sqlite:///{tmp_path}/study.db: file is not a database"),
+        (Path("/dev/full"), "/dev/full: found a device or a pipe; allowed: a file"),
+    ):
+        ran = wafertlm("explore", file, "--workers", 1, "--storage", f"sqlite:///{storage}")
+        assert (ran.status, ran.stderr) == (2, f"error: --storage: {message}\n")
+        assert not storage.with_name(f"{storage.name}.lock").exists()
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("storage", "message"),
     [

@@ -33,7 +33,6 @@ def workers_at(kept: Path, workers: int, watch: Stopwatch) -> Iterator[Submit]:
         workers: How many jobs go side by side.
         watch: Measures what they cost.
     """
-    kept.mkdir(parents=True, exist_ok=True)
     if workers == 1:
         yield lambda job: _done(answer(job, kept, watch))
         return

@@ -135,11 +135,18 @@ def opened(storage: str) -> Iterator[tuple[RDBStorage, Claims]]:
 def _file(url: URL) -> Iterator[tuple[RDBStorage, Claims]]:
     # A lock of this process alone: what it starts does not have it, and may outlive it for a while.
     _made_folder(url)
-    lock = os.open(f"{url.database}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    path = Path(f"{url.database}.lock")
+    was_there = path.exists()
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         how = {"timeout": _WAIT_S, "factory": _LoggedConnection}
-        kept = RDBStorage(str(url), engine_kwargs={"connect_args": how})
+        try:
+            kept = RDBStorage(str(url), engine_kwargs={"connect_args": how})
+        except BaseException:
+            if not was_there:
+                path.unlink(missing_ok=True)
+            raise
         try:
             yield kept, AloneClaims()
         finally:
@@ -185,5 +192,8 @@ def _address(storage: str) -> URL:
         return url.set(drivername=_DRIVER)
     if kind != _SQLITE or not url.database:
         raise InputError(f"--storage: found '{url.render_as_string()}'; allowed: {_ALLOWED}")
-    hold_writable(Path(url.database))
+    file = Path(url.database)
+    hold_writable(file)
+    if file.exists() and not file.is_file():
+        raise InputError(f"--storage: {file}: found a device or a pipe; allowed: a file")
     return url
