@@ -107,7 +107,8 @@ def _joined(steps: Steps, balance: float, cycles: float, which: _Which) -> tuple
     low = high = 1.0
     x, y = np.log([balance, cycles])
     for logs, errors in steps:
-        least, most = _span(logs, errors, x, y, which)
+        # As a number: of a member Numba looks up all about its type at each call.
+        least, most = _span(logs, errors, x, y, int(which))
         low *= 1 + min(0.0, least) / 100
         high *= 1 + max(0.0, most) / 100
     return low - 1, high - 1
