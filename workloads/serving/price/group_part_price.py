@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, chip_steps
+from tlm.level_errors import EXACT, Between
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import Model
 from workloads.serving.price.group_kernels import GroupKernels, GroupPart
@@ -12,7 +12,7 @@ from workloads.serving.price.iteration import Decode, Layer, needed
 from workloads.serving.price.level_ratios import LevelRatios
 from workloads.serving.price.level_runs import LevelRuns, Ran
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.part_price import Price, between_at
+from workloads.serving.price.part_price import Price, between_at, not_compared
 from workloads.serving.price.plan_energy import plan_energy_j
 
 
@@ -58,14 +58,7 @@ class GroupPrices:
             for part in self._prices
             for each in self._kernels.of(part)
         }
-        return sorted(
-            {
-                f"{kernel} {variant}".strip()
-                for kernel, variant, memory in used
-                if chip_steps(self._compared_as, kernel, "perf", memory=memory, variant=variant)
-                is None
-            }
-        )
+        return not_compared(self._compared_as, used)
 
     def of(self, part: GroupPart) -> Price:
         """Price of a part on one group."""

@@ -79,6 +79,16 @@ class Mapping:
         self.place = place
         self.choices = choices
         self._kept, self.held = kept, held
+        self._variants: dict[tuple[str, bool | None, bool | None], str] = {}
+
+    def variant(self, mapped: Mapped) -> str:
+        """What comparisons of levels know the choices of a plan's kernel by."""
+        known = mapped.choices
+        key = mapped.kernel, known.causal, known.resident
+        if key not in self._variants:
+            choices = replace(self.choices, causal=known.causal, resident=known.resident)
+            self._variants[key] = KERNELS[mapped.kernel].variant(choices, self.place)
+        return self._variants[key]
 
     def of(self, operator: Operator) -> Mapped:
         """The fastest plan of an operator.

@@ -6,12 +6,12 @@ points of a grid around it, and may be off by what interpolation is in the worst
 At `perf` and `lt` it may also be off by the errors of cases in which `lt` was compared with `at`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, LevelStep, Steps, between, chip_steps
+from tlm.level_errors import EXACT, Between, LevelStep, between, chip_steps
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.machine.place import Place
 from workloads.models import Model
@@ -120,14 +120,12 @@ class PartPrices:
         """Kernels that were priced, of whose closed forms no error is known."""
         if self._runs is not None and self._runs.level == "at":
             return []
-        used = [each for plans in self._used.values() for each in plans]
-        return sorted(
-            {
-                f"{mapped.kernel} {_variant(mapping, mapped)}".strip()
-                for mapping, mapped in used
-                if self._steps(mapping, mapped, "perf") is None
-            }
-        )
+        used = {
+            (mapped.kernel, mapping.variant(mapped), mapping.place.offchip is not None)
+            for plans in self._used.values()
+            for mapping, mapped in plans
+        }
+        return not_compared(self._compared_as, used)
 
     def of(self, part: AnyPart) -> Price:
         """Price of a part."""
@@ -185,11 +183,7 @@ class PartPrices:
         if level == "at":
             return EXACT
         of = self._compared_as, self._network_pct, level
-        return between_at(*of, mapping.place, _variant(mapping, mapped), mapped, cycles)
-
-    def _steps(self, mapping: Mapping, mapped: Mapped, level: str) -> Steps | None:
-        memory, variant = mapping.place.offchip is not None, _variant(mapping, mapped)
-        return chip_steps(self._compared_as, mapped.kernel, level, memory=memory, variant=variant)
+        return between_at(*of, mapping.place, mapping.variant(mapped), mapped, cycles)
 
     def _ran(self, part: AnyPart) -> Ran:
         """A part at the level of the runs."""
@@ -246,11 +240,18 @@ class PartPrices:
         return needed(self._model, part.tokens) * self._model.expert_bytes
 
 
-def _variant(mapping: Mapping, mapped: Mapped) -> str:
-    """What comparisons of levels know a kernel's choices by."""
-    known = mapped.choices
-    choices = replace(mapping.choices, causal=known.causal, resident=known.resident)
-    return KERNELS[mapped.kernel].variant(choices, mapping.place)
+def not_compared(compared_as: str | None, used: Iterable[tuple[str, str, bool]]) -> list[str]:
+    """Kernels of whose closed forms no error is known.
+
+    Args:
+        compared_as: The shipped chip whose comparisons hold; None: those of all.
+        used: Kernels, their variants, and whether operands lie in off-chip memory.
+    """
+    missing = set()
+    for kernel, variant, memory in used:
+        if chip_steps(compared_as, kernel, "perf", memory=memory, variant=variant) is None:
+            missing.add(f"{kernel} {variant}".strip())
+    return sorted(missing)
 
 
 def between_at(
