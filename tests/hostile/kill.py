@@ -5,7 +5,7 @@ every other time while a program of its own runs or a file is being written, and
 has to leave the same bytes as the undisturbed one, no process, and nothing in temporary folders.
 
 Whole campaigns would take days so. Those of the copies make two experiments and compare the levels
-on a few cases; they store all that whole ones do.
+on a few cases, on tiles in Verilog too. They store what whole ones do, but for streams of blocks.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -48,7 +48,7 @@ class Scenario:
         left: Files and folders of which every byte counts.
         weight: Which part of all ends are its own: those that take long have few.
         removed: Files that are missing at the beginning.
-        is_cold: Nothing is built yet.
+        is_cold: No Verilog is built yet.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -59,7 +59,7 @@ class Scenario:
 
 
 _STORED = ("calibration", "docs", "README.md")
-_MADE, _IDENTIFIED = ("systolic", "memory"), ("buffering", "unicast")
+_MADE, _IDENTIFIED = ("systolic", "memory-bandwidth"), ("buffering", "unicast")
 _FILES = tuple(f"calibration/results/{name}.json" for name in _MADE)
 _QUICK, _TWO = ("calibrate", "--quick"), ("--workers", "2")
 _STUDY = ("study", "waferllm", "--quick", "--resume", "kept", "--out", "out/f.json")
@@ -77,6 +77,9 @@ SCENARIOS = {
 }
 #: What is added to sources of the copies.
 _SHORTER = {
+    "calibration/memory/experiments.py": """
+_DEPTHS, PATTERNS = _DEPTHS[:1], dict([*PATTERNS.items()][:2])
+""",
     "calibration/campaign.py": f"""
 EXPERIMENTS = tuple(each for each in EXPERIMENTS if each.name in {_MADE})
 """,
@@ -86,6 +89,13 @@ _all_experiments = experiments
 
 def experiments(subject: Subject) -> list[Experiment[Any]]:
     return [each for each in _all_experiments(subject) if each.name in {_IDENTIFIED}]
+""",
+    "calibration/levels/tiles.py": """
+COMPARED, _all_cases = COMPARED[:1], cases
+
+
+def cases(tiles: Tiles) -> Iterator[TileCase]:
+    return islice(_all_cases(tiles), 2)
 """,
     "calibration/levels/models.py": """
 _all_points = level_points
@@ -99,7 +109,7 @@ _all_points = chip_points
 
 
 def chip_points(seed: int) -> Iterator[ChipPoint]:
-    for _, point in zip(range(3), _all_points(seed)):
+    for _, point in zip(range(3), _all_points(seed, ("flat32",))):
         yield point
 """,
 }
@@ -211,7 +221,11 @@ class Place:
 
 
 def keep_sources(folder: Path) -> None:
-    """Copy the sources, with what is compiled of them and shorter campaigns."""
+    """Copy the sources, with what is compiled of them and shorter campaigns.
+
+    A comparison whose sources are others is stale: of each that stands on these there is a shorter
+    one, else it would be made in full.
+    """
     for name in _SOURCES:
         shutil.copytree(_REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("*.pyc"))
     shutil.copy2(_REPOSITORY / "README.md", folder)
@@ -222,6 +236,12 @@ def keep_sources(folder: Path) -> None:
         (folder / name).mkdir()
 
 
+def _keep_compiled(sources: Path, kept: Path) -> None:
+    """Copy what a run has compiled to the sources from which later ones are copied."""
+    for folder in sources.rglob("__pycache__"):
+        shutil.copytree(folder, kept / folder.relative_to(sources), dirs_exist_ok=True)
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
@@ -229,21 +249,24 @@ def _text(path: Path) -> str:
         return ""
 
 
-def killed(name: str, count: int, seed: int) -> Mapping[str, int]:
+def killed(name: str, count: int, seed: int, kept: Path) -> Mapping[str, int]:
     """End a scenario's commands so often; how often they ran still, and while at work.
 
     Raises:
         AssertionError: if anything is left, or other bytes than by an undisturbed run.
     """
-    drawn = random.Random(f"{name} {seed}")
+    scenario, drawn = SCENARIOS[name], random.Random(f"{name} {seed}")
     met = {"ended": 0, "at work": 0, "SIGKILL": 0, "SIGTERM": 0}
     with tempfile.TemporaryDirectory() as folder:
-        keep_sources(kept := Path(folder) / "kept")
-        undisturbed = Place(Path(folder) / "undisturbed", SCENARIOS[name], kept)
+        first = Place(Path(folder) / "first", replace(scenario, is_cold=False), kept)
+        first.finish()
+        _keep_compiled(first.sources, kept)
+        undisturbed = Place(Path(folder) / "undisturbed", scenario, kept)
         took_s = undisturbed.finish()
         wanted = undisturbed.bytes_left()
+        click.echo(f"{name}: {took_s:.0f} s undisturbed", err=True)
         for number in range(count):
-            place = Place(Path(folder) / str(number), SCENARIOS[name], kept)
+            place = Place(Path(folder) / str(number), scenario, kept)
             how = (signal.SIGKILL, signal.SIGTERM)[number // 2 % 2]
             at_work = number % 2 == 1
             if place.end(how, drawn.uniform(0, took_s), at_work=at_work):
@@ -268,11 +291,13 @@ def main(count: int, names: tuple[str, ...], seed: int) -> None:
     """End commands at random moments, begin them again, and compare what is left."""
     names = names or tuple(SCENARIOS)
     ends = [0, *accumulate(SCENARIOS[name].weight for name in names)]
-    for name, (first, last) in zip(names, pairwise(ends), strict=True):
-        share = count * last // ends[-1] - count * first // ends[-1]
-        if share:
-            met = killed(name, share, seed)
-            click.echo(json.dumps({"scenario": name, "runs": share, **met}))
+    with tempfile.TemporaryDirectory() as folder:
+        keep_sources(kept := Path(folder) / "kept")
+        for name, (first, last) in zip(names, pairwise(ends), strict=True):
+            share = count * last // ends[-1] - count * first // ends[-1]
+            if share:
+                met = killed(name, share, seed, kept)
+                click.echo(json.dumps({"scenario": name, "runs": share, **met}))
 
 
 if __name__ == "__main__":
