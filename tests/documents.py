@@ -3,9 +3,9 @@
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.conftest import Wafertlm
 from tlm.calibrated import REPOSITORY
@@ -34,6 +34,12 @@ class Shown(NamedTuple):
 def text_of(name: str) -> str:
     """A document of ``docs``."""
     return (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
+
+
+def target_row(target: Mapping[str, Any]) -> str:
+    """A target of a study as its document's table has it."""
+    met = "yes" if target["met"] else "**no**"
+    return f"| {target['target']} | {target['found']:,.3g} | {met} |"
 
 
 def console_blocks(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.documents import target_row, text_of
 from workloads.models import load_model
 from workloads.studies.waferllm.cases import (
     EnergyCase,
@@ -88,6 +89,8 @@ def test_targets_and_plots(tmp_path: Path) -> None:
         "F9: MeshGEMM is first, 8K on 360x360",
         "F9: MeshGEMM at 2K is stable, within 15 %",
     }
+    text = text_of("waferllm.md")
+    assert [row for row in map(target_row, result["targets"]) if row not in text] == []
     wafer = result["errors_by_chip"]["wse2"]
     assert wafer["models"] == ["llama2-13b"]
     assert wafer["mean_abs_error_pct"] == result["summary"]["predicted"]["mean_abs_error_pct"]
