@@ -77,6 +77,23 @@ def test_a_run_in_python_prints_what_the_document_says(
         assert capsys.readouterr().out == "".join(line[4:] + "\n" for line in shown.splitlines())
 
 
+_LOCKED = re.compile(
+    r"```text\n(wafertlm kernel .*noc\.channel=output.*)\n```\n\n"
+    r"    cycles ([\d,]+); network waited_cycles ([\d,]+), most_waited (\S+ \w+), "
+    r"most_waited_cycles ([\d,]+)\n"
+)
+
+
+def test_locked_channels_wait_as_the_document_says(capsys: pytest.CaptureFixture[str]) -> None:
+    [(line, *shown)] = _LOCKED.findall((README.parent / "docs" / "kernels.md").read_text())
+    assert run([*shlex.split(line)[1:], "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    waits = result["network"]
+    found = [result["cycles"], waits["waited_cycles"], waits["most_waited"]]
+    found.append(waits["most_waited_cycles"])
+    assert [f"{each:,}" if isinstance(each, int) else each for each in found] == shown
+
+
 _SHOWN = re.compile(
     r"```text\n(wafertlm kernel .*)\n```\n\n"
     r"    cycles ([\d,]+); compute ([\d,]+), communication ([\d,]+), memory ([\d,]+), "
