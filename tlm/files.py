@@ -84,10 +84,26 @@ def hold_writable(path: Path) -> None:
             if not os.access(target, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             return
-        there = next(folder for folder in target.parents if folder.exists())
-        TemporaryFile(dir=there).close()
+        _hold_room(target.parent)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def hold_writable_folder(path: Path) -> None:
+    """The same of a folder, in which there are to be files.
+
+    Raises:
+        InputError: naming the path, and why not.
+    """
+    try:
+        _hold_room(Path(os.path.realpath(path)))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written to: {error.strerror}") from error
+
+
+def _hold_room(folder: Path) -> None:
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    TemporaryFile(dir=there).close()
 
 
 def _is_other(path: Path) -> bool:

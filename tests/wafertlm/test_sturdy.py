@@ -193,3 +193,17 @@ def test_what_is_ended_keeps_no_folder_of_its_runs(tmp_path: Path, raised: str) 
     ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], env=environment)
     assert ran.returncode == 130
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("folder", ["/dev/null", "/proc/x", "file/plots"])
+def test_plots_without_a_folder_are_told_before_the_study(
+    wafertlm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """A device was found to be none after the work."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("wafertlm.api.study_run.study_result", None)  # nothing runs
+    Path("file").touch()
+    ran = wafertlm("study", "waferllm", "--quick", "--plots", folder)
+    hold_one_line(ran)
+    assert f"{folder}: cannot be written to: " in ran.stderr
+    assert [*tmp_path.iterdir()] == [tmp_path / "file"]

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 
 from tlm.errors import InputError
-from tlm.files import hold_writable
+from tlm.files import hold_writable, hold_writable_folder
 from wafertlm.options import Flag
 from wafertlm.output import Result, emit
 
@@ -61,6 +61,19 @@ class OutputFile(click.Path):
         """The path."""
         path = super().convert(value, param, ctx)
         hold_writable(Path(str(path)))
+        return path
+
+
+class OutputFolder(click.Path):
+    """A folder to write to, which is found before the work if it cannot be."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        path = super().convert(value, param, ctx)
+        hold_writable_folder(Path(str(path)))
         return path
 
 

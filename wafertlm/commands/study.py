@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose
-from wafertlm.commands.common import OutputFile, WholeNumber, output_options
+from wafertlm.commands.common import OutputFile, OutputFolder, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Result, emit, progress
 
@@ -126,7 +126,9 @@ def _known_names() -> dict[str, list[str]]:
 @click.option(
     "--resume", "kept", type=_FOLDER, help="Folder of finished runs: kept and found again."
 )
-@click.option("--plots", type=_FOLDER, help="Write the study's plots into a folder (SVG, PDF).")
+@click.option(
+    "--plots", type=OutputFolder(), help="Write the study's plots into a folder (SVG, PDF)."
+)
 @click.option("--record", "recorded", is_flag=True, help="Store how far off the chips are.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
 @output_options(_known_names)
