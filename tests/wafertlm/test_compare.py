@@ -21,7 +21,8 @@ from tlm.chips.parts import noc_timing
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
 from tlm.sealed import sealed
-from wafertlm.compare.run import Ran, Source, change
+from wafertlm.compare import cases
+from wafertlm.compare.change import Ran, Source, change
 
 MESH = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
 SUMMA = ("kernel", "summa", "--chip", "rtl-4x4", "--grid", "4x4", "--shape", "64,64,64", "--dtype",
@@ -31,6 +32,12 @@ MULTICAST = ("noc", "--mesh", "4x4", "--collective", "multicast", "--group", "ro
 SERVE = ("serve", "--model", "qwen3-1.7b", "--chip", "flat32", "--scheduler", "chunked",
          "--workload", "fixed:200:20", "--rate", "8", "--requests", "20")  # fmt: skip
 ITERATION = ("iteration", "--model", "qwen3-1.7b", "--chip", "flat32", "--decode", "4@200")
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases of the errors of changes are short ones."""
+    monkeypatch.setattr(cases, "MOST_COST", 300)
 
 
 def calibrated(

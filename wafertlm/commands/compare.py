@@ -19,7 +19,8 @@ def _render(result: Result) -> RenderableType:
     for number, values in enumerate(others, start=1):
         title = f"{result['options']['command']}: {_told(first)} to {_told(values)}"
         changes = [each for each in result["changes"] if each["variant"] == number]
-        tables.append(_changes(title, changes))
+        pairs = [each for each in result["pairs"] if each["variant"] == number]
+        tables += [_changes(title, changes), *_measured(pairs)]
     if result["gates"]:
         tables.append(_gates(result["gates"]))
     return Group(*tables)
@@ -40,6 +41,22 @@ def _changes(title: str, changes: list[Result]) -> RenderableType:
         if not _is_same(each):
             table.add_row(each["metric"], *_row(each))
     return table
+
+
+def _measured(pairs: list[Result]) -> list[str]:
+    """On what errors of the change were measured, and where errors of both runs add up."""
+    known = [each for each in pairs if each["why_not"] is None]
+    told = []
+    if known:
+        worst = max(known, key=lambda each: each["worst_pct"])
+        told.append(
+            f"errors of the change: of {sum(each['cases'] for each in known)} small cases of "
+            f"{len(known)} kernels at levels {worst['level']} and at; the largest is "
+            f"{worst['worst_pct']:.2g} % ({worst['kernel']})"
+        )
+    if missing := [f"{each['kernel']} ({each['why_not']})" for each in pairs if each["why_not"]]:
+        told.append(escape(f"errors of both add up: {', '.join(missing)}"))
+    return told
 
 
 def _is_same(change: Result) -> bool:

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from tlm.calibrated import load_result
 from tlm.chips import find_chip
 from tlm.errors import InputError
 from tlm.interconnect.traffic import PATTERNS
 from wafertlm.asked.mapped import ON_DIES, ON_GROUPS, ON_POOLS
+from wafertlm.compare.cases import Ground, Work
+from wafertlm.compare.change import OnGround, Paired, Ran, Source, change
+from wafertlm.compare.paired import paired
 from wafertlm.compare.routers import calibrate_if_need_be
 from wafertlm.compare.variants import Variant
 from wafertlm.iteration import IterationOptions, run_iteration
@@ -19,60 +22,14 @@ from wafertlm.kernel.run import run_setup
 from wafertlm.kernel.setup import Execution, resolve
 from wafertlm.noc import NocOptions, run_noc
 from wafertlm.output import complete
-from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving import ServeOptions, complete_serve
 from wafertlm.serving.interval import FIGURES
+from wafertlm.serving.run import served
 from wafertlm.stopwatch import Stopwatch
 from workloads.models import find_model
 
-#: Figures that are proportional to times, or to their inverse; the error of a time is theirs.
-_TIMED = (
-    "cycles", "seconds", "utilization", "memory_utilization", "accepted", "latency_cycles",
-    "source_queue_cycles", "saturation",
-)  # fmt: skip
-#: Figures that are counted, at all levels alike.
-_COUNTED = ("memory_bytes", "messages", "flit_hops", "packets", "offered")
-#: Parts of a result that are no figures to compare.
-_BESIDE = {
-    "options", "contents", "provenance", "error", "notes", "kernels", "plan", "network", "tiles",
-    "memory", "capacity", "interval", "ci95", "seconds_low", "seconds_high", "timeline",
-    "cpu_s", "wall_s", "compile_s",
-}  # fmt: skip
 #: Experiments that check the model of the project's mesh.
 _OWN_CHECKS = ("unicast", "contention", "multicast", "reduction", "traffic", "mix", "collective")
-
-
-class Source(NamedTuple):
-    """A part of a run's time, and how far it may be off.
-
-    Attributes:
-        share: Of the time.
-        error_pct: Error of the levels; None where nothing was compared.
-        rests_on: What ran, and all constants: where these are equal the errors are, too.
-    """
-
-    share: float
-    error_pct: float | None
-    rests_on: Any
-
-
-class Ran(NamedTuple):
-    """A variant's run.
-
-    Attributes:
-        result: As its command prints it.
-        sources: What its time is made of.
-        between: Between what figures may lie, by name, where more than kernels makes them; None of
-            runs whose time is that of their kernels alone.
-    """
-
-    result: dict[str, Any]
-    sources: list[Source]
-    between: Mapping[str, tuple[float, float]] | None = None
-
-    @property
-    def figures(self) -> dict[str, float | None]:
-        """Its figures by name; those in tables ``table.name``."""
-        return dict(_flat(self.result))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +40,13 @@ class Comparison:
         command: The command.
         variants: The variants, the first of which the others are held against.
         runs: Their runs.
+        paired: Errors of the change to each of the others; None where they were not measured.
     """
 
     command: str
     variants: Sequence[Variant]
     runs: Sequence[Ran]
+    paired: Sequence[Paired | None]
 
     @property
     def changes(self) -> list[dict[str, Any]]:
@@ -95,9 +54,18 @@ class Comparison:
         first, *others = self.runs
         return [
             {"metric": metric, "variant": number, "values": self.variants[number].values}
-            | change(metric, first, other)
-            for number, other in enumerate(others, start=1)
+            | change(metric, first, other, paired)
+            for number, (other, paired) in enumerate(zip(others, self.paired, strict=True), start=1)
             for metric in dict.fromkeys([*first.figures, *other.figures])
+        ]
+
+    @property
+    def pairs(self) -> list[dict[str, Any]]:
+        """On what the errors of changes were measured, kernel by kernel."""
+        return [
+            {"variant": number} | record
+            for number, paired in enumerate(self.paired, start=1)
+            for record in (() if paired is None else paired.records)
         ]
 
     def record(
@@ -118,7 +86,7 @@ class Comparison:
             for variant, ran in zip(self.variants, self.runs, strict=True)
         ]
         options = {"command": self.command, "vary": vary, "options": told[0]["result"]["options"]}
-        figures = {"variants": told, "changes": self.changes, "gates": gates}
+        figures = {"variants": told, "changes": self.changes, "gates": gates, "pairs": self.pairs}
         return complete("compare", options, figures, times)
 
 
@@ -149,7 +117,9 @@ def run_comparison(
         if (spec_file := getattr(variant.options, "rtl", None)) is not None:
             calibrate_if_need_be(spec_file, watch, quick=quick)
         runs.append(run_variant(command, _comparable(variant.options), watch))
-    return Comparison(command=command, variants=variants, runs=runs)
+    first, *others = runs
+    errors = [paired(first, other) for other in others]
+    return Comparison(command=command, variants=variants, runs=runs, paired=errors)
 
 
 def run_variant(command: str, options: Any, watch: Stopwatch) -> Ran:
@@ -185,72 +155,6 @@ def _comparable(options: Any) -> Any:
     return options
 
 
-def change(metric: str, first: Ran, other: Ran) -> dict[str, Any]:
-    """Change of a figure in per cent, and between what the errors of the levels let it be.
-
-    Errors of parts that rest on the same cancel; others add up. Without an error of one of those,
-    or of the figure itself, the bounds are None.
-    """
-    before, after = first.figures.get(metric), other.figures.get(metric)
-    told: dict[str, Any] = {"from": before, "to": after}
-    told |= dict.fromkeys(("change_pct", "low_pct", "high_pct", "significant"))
-    if before is None or after is None or (before == 0 and after != 0):
-        return told
-    scale = 100 / before if before else 0.0
-    changed_pct = (after - before) * scale
-    told["change_pct"] = changed_pct
-    mine, its = _apart(first.sources, other.sources)
-    here, there = _between(metric, first, mine), _between(metric, other, its)
-    changes_pct: list[float] = []
-    if not (mine or its) and (first.between is None or before == after):
-        changes_pct = [changed_pct]
-    elif here is not None and there is not None and (mine or its):
-        changes_pct = [(there[0] - here[1]) * scale, (there[1] - here[0]) * scale]
-    elif here is not None and there is not None:
-        # Prices are the same: both runs are at the same end.
-        at_ends = [100 * (a - b) / b for b, a in zip(here, there, strict=True) if b]
-        changes_pct = [changed_pct, *at_ends]
-    if changes_pct:
-        low, high = min(changes_pct), max(changes_pct)
-        told |= {"low_pct": low, "high_pct": high, "significant": low > 0 or high < 0}
-    return told
-
-
-def _between(metric: str, ran: Ran, sources: Sequence[Source]) -> tuple[float, float] | None:
-    """Between what a run's figure may lie, by the errors of some sources; None: not known."""
-    value = ran.figures[metric]
-    assert value is not None
-    if ran.between is not None:
-        return ran.between.get(metric)
-    if metric.startswith(_COUNTED):
-        return value, value
-    errors = [each.share * each.error_pct for each in sources if each.error_pct is not None]
-    if not metric.startswith(_TIMED) or len(errors) < len(sources):
-        return None
-    off = abs(value) * sum(errors) / 100
-    return value - off, value + off
-
-
-def _apart(
-    mine: Sequence[Source], its: Sequence[Source]
-) -> tuple[Sequence[Source], Sequence[Source]]:
-    """Sources without those that rest on the same in both runs."""
-    if len(mine) != len(its):
-        return mine, its
-    pairs = [pair for pair in zip(mine, its, strict=True) if pair[0].rests_on != pair[1].rests_on]
-    return [each for each, _ in pairs], [each for _, each in pairs]
-
-
-def _flat(result: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, float | None]]:
-    for name, figure in result.items():
-        if not inside and name in _BESIDE:
-            continue
-        if isinstance(figure, Mapping):
-            yield from _flat(figure, f"{inside}{name}.")
-        elif figure is None or (isinstance(figure, int | float) and not isinstance(figure, bool)):
-            yield inside + name, figure
-
-
 def _noc(options: NocOptions, watch: Stopwatch) -> Ran:
     ran = run_noc(options, watch.compiling)
     network, level = ran.network, options.level
@@ -270,6 +174,20 @@ def _kernel(options: KernelOptions, watch: Stopwatch) -> Ran:
 
 
 def _of_kernel(ran: KernelResult, share: float) -> Source:
+    source = _source(ran, share)
+    setup, between = ran.setup, ran.between
+    if setup.unequal or setup.levels.compute != "at" or between is None:
+        return source
+    options, plan = setup.options, setup.plan
+    choices = setup.kernel.known(options.choices)
+    work = Work(options.kernel, choices, setup.place, options.sizes, plan.balance, ran.cycles)
+    ground = Ground(setup.chip)
+    if setup.custom is not None:
+        ground = Ground(setup.chip, setup.router, setup.custom.worst_error_pct)
+    return source._replace(kernel=OnGround(work, ground, setup.levels.noc, between))
+
+
+def _source(ran: KernelResult, share: float) -> Source:
     setup = ran.setup
     unequal = None if setup.unequal is None else setup.unequal.known_by
     program = (setup.options.kernel, setup.options.choices, setup.plan, unequal)
@@ -303,7 +221,8 @@ def _between_dies(ran: IterationResult) -> Iterator[Source]:
 
 
 def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
-    result = complete_serve(options, serve_result(options), {})
+    ran = served(options)
+    result = complete_serve(options, ran.result, {})
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}
     mapped: tuple[Any, ...] = (options.level, options.weights, options.expert_parallel)
@@ -322,7 +241,7 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
         for name, ends in figures.items()
         if name in FIGURES and None not in ends.values()
     }
-    return Ran(result, [Source(1.0, None, (chip, model, mapped, pools, timing))], between)
+    return Ran(result, [Source(1.0, None, (chip, model, mapped, pools, timing))], between, ran)
 
 
 _RUNS: dict[str, Callable[[Any, Stopwatch], Ran]] = {

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tlm.chips import Chip
 from tlm.chips.area import core_mm2
@@ -28,6 +28,22 @@ from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import ProfileError, profile_error
 
 
+class Served(NamedTuple):
+    """A load that has run.
+
+    Attributes:
+        service: What ran.
+        made: What iterations were made of, and how often, by pool.
+        figures: Means over the seeds.
+        result: As `serve_result` returns it.
+    """
+
+    service: Service
+    made: Mapping[str, Counter[Hashable]]
+    figures: dict[str, Any]
+    result: dict[str, Any]
+
+
 def serve_result(
     options: ServeOptions,
     progress: Progress | None = None,
@@ -35,7 +51,18 @@ def serve_result(
     checkpoint: Path | None = None,
     checkpoint_every_s: float = CHECKPOINT_EVERY_S,
 ) -> dict[str, Any]:
-    """Run the load once for each seed and return the command's options and figures.
+    """Run the load and return the command's options and figures: `served`."""
+    return served(options, progress, requests_csv, checkpoint, checkpoint_every_s).result
+
+
+def served(
+    options: ServeOptions,
+    progress: Progress | None = None,
+    requests_csv: Path | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
+) -> Served:
+    """Run the load once for each seed.
 
     With several seeds every figure is their mean and ``ci95`` holds the intervals. With
     ``find_rate`` the figures are those at the highest rate that attains the objectives, and
@@ -85,7 +112,7 @@ def serve_result(
         between = interval(service, merged, seeds, rate, progress)
     profile = _profile_error(service)
     held = service.contents()
-    return {
+    result = {
         "options": service.recorded(),
         "origin": service.origin,
         **({"contents": held} if held else {}),
@@ -110,6 +137,7 @@ def serve_result(
             *_area_notes(service),
         ],
     }
+    return Served(service, made, merged, result)
 
 
 def _per_area(service: Service, figures: Mapping[str, Any]) -> dict[str, Any]:

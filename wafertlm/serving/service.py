@@ -169,8 +169,12 @@ class Service:
 
     def at_end(self, end: End) -> Self:
         """The same on tiles, with prices as low or as high as their errors let them be."""
+        return self.priced_by([price.at_end(end) for price in self.tiles])
+
+    def priced_by(self, prices: Sequence[OnTiles]) -> Self:
+        """The same with other prices of the pools, or of all tiles."""
         other = copy(self)
-        other._price_by([price.at_end(end) for price in self.tiles])
+        other._price_by(prices)
         return other
 
     def _price_at(self, level: RunLevel) -> None:

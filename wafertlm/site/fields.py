@@ -129,6 +129,14 @@ RESULTS = {
         "changes[].significant": "Whether the bounds leave out zero.",
         "gates": "A record for each router in Verilog, as of `wafertlm gates`, with `rtl`, its "
         "specification; null without any.",
+        "pairs[].variant": "Number of the variant.",
+        "pairs[].kernel": "A kernel whose ratio of cycles to the first variant has an error.",
+        "pairs[].level": "Level of the run, held against level `at`.",
+        "pairs[].cases": "Small cases that ran on both variants; null if they could not.",
+        "pairs[].mean_pct": "Mean error of the ratio.",
+        "pairs[].worst_pct": "Its largest error.",
+        "pairs[].worst_case": "In which case.",
+        "pairs[].why_not": "Why errors of both runs add up instead; null if they do not.",
     },
     "gates": {
         "grid": "The mesh.",

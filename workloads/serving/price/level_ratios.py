@@ -22,7 +22,7 @@ class LevelRatios:
     def __init__(self, ran: Callable[[Any], Ran]) -> None:
         self._ran = ran
         self._measured: dict[Any, tuple[float, ...]] = {}
-        self._errors: dict[Any, float] = {}
+        self._errors: dict[Any, list[float]] = {}
 
     def of(self, part: Any) -> list[float]:
         """Ratio of each of a part's kernels."""
@@ -33,13 +33,20 @@ class LevelRatios:
 
     def error(self, part: Any) -> float:
         """The largest error of interpolation in the checks of a part's kind, as a part of 1."""
+        return max(map(abs, self.errors(part)))
+
+    def errors(self, part: Any) -> list[float]:
+        """Errors of interpolation in the checks of a part's kind, of each the same for all of it.
+
+        Those of two places are of the same sizes, in the same order.
+        """
         of = kind(part)
         if of not in self._errors:
             errors = []
             for check in checks(part):
                 ran = self._ran(check)
-                errors.append(abs(sum(scaled(ran.perf, self.of(check))) / sum(ran.measured) - 1))
-            self._errors[of] = max(errors)
+                errors.append(sum(scaled(ran.perf, self.of(check))) / sum(ran.measured) - 1)
+            self._errors[of] = errors
         return self._errors[of]
 
     def _at(self, point: Any) -> tuple[float, ...]:

@@ -19,7 +19,6 @@ from tlm.offchip.system import OffChipMemory
 from tlm.program import Program
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.machine.place import Place
-from workloads.models.operators import Operator
 from workloads.serving.price.mapping import Mapped
 
 #: What decides the cycles beside the place and the operators.
@@ -64,12 +63,17 @@ class LevelRuns:
         level: Theirs.
         folder: Where measurements are kept.
         tell: Is told before each measurement what it is of.
+        router: What packets go through at level `at`; None: the chip's own.
     """
 
     def __init__(
-        self, level: RunLevel, folder: Path, tell: Callable[[str], None] | None = None
+        self,
+        level: RunLevel,
+        folder: Path,
+        tell: Callable[[str], None] | None = None,
+        router: PacketRouter | None = None,
     ) -> None:
-        self.level, self._folder = level, folder
+        self.level, self._folder, self._router = level, folder, router
         self._tell = tell or (lambda what: None)
 
     def ran(
@@ -77,7 +81,7 @@ class LevelRuns:
         what: str,
         chip: Chip,
         place: object,
-        operators: Sequence[Operator],
+        operators: Sequence[object],
         choices: Choices,
         planned: Callable[[], Sequence[tuple[Place, Mapped]]],
         *,
@@ -89,7 +93,7 @@ class LevelRuns:
             what: What they are, for people.
             chip: The chip, whose routers packets go through at level `at`.
             place: Where they run, and what else decides how; its ``repr`` tells all of it.
-            operators: The operators.
+            operators: The operators, or kernels and sizes.
             choices: Variants of kernels.
             planned: Plans them, each on its place.
             kept: Whether keys and values lie in the tiles; of weights that do, where.
@@ -100,8 +104,8 @@ class LevelRuns:
         content = {"place": repr(place), "operators": list(map(repr, operators)), "kept": kept}
         content |= {"choices": repr(choices), "level": self.level}
         if self.level == "at":
-            content |= {"router": repr(chip_router(chip))}
-        text = json.dumps({"sources": _sources()} | content)
+            content |= {"router": repr(self._router_of(chip))}
+        text = json.dumps({"sources": sources_of_runs()} | content)
         path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
         if (known := _read(path)) is not None:
             return known
@@ -115,7 +119,7 @@ class LevelRuns:
         self, what: str, chip: Chip, plans: Sequence[tuple[Place, Mapped]], path: Path
     ) -> Ran:
         if self.level == "at":
-            what = f"{what}, {_held_cost(chip, plans)}"
+            what = f"{what}, {self._held_cost(chip, plans)}"
         self._tell(what)
         cycles = [self._cycles(chip, *each) for each in plans]
         return Ran(tuple(mapped.cycles for _, mapped in plans), tuple(cycles))
@@ -127,10 +131,25 @@ class LevelRuns:
     def _cycles(self, chip: Chip, place: Place, mapped: Mapped) -> int:
         program = KERNELS[mapped.kernel].program(mapped.plan)
         if self.level == "at":
-            return _cycles_at(program, chip_router(chip), place.offchip)
+            return _cycles_at(program, self._router_of(chip), place.offchip)
         from tlm.engines.lt import run_lt  # slow to import: only at its level
 
         return run_lt(program, place.timing, offchip=place.offchip).cycles
+
+    def _router_of(self, chip: Chip) -> PacketRouter:
+        return chip_router(chip) if self._router is None else self._router
+
+    def _held_cost(self, chip: Chip, plans: Sequence[tuple[Place, Mapped]]) -> Cost:
+        """What programs cost at level `at`.
+
+        Raises:
+            InputError: if it is too much.
+        """
+        bound, cost = self._router_of(chip).packet_flits, Cost()
+        for place, mapped in plans:
+            cost += Cost.of(KERNELS[mapped.kernel].program(mapped.plan), bound, place.offchip)
+        cost.check(_INSTEAD)
+        return cost
 
 
 class CountedRuns(LevelRuns):
@@ -153,7 +172,7 @@ class CountedRuns(LevelRuns):
     ) -> Ran:
         if path not in self._counted:
             self._counted.add(path)
-            self.cost += _held_cost(chip, plans)
+            self.cost += self._held_cost(chip, plans)
             if self.cost.steps + self.cost.packets > NIGHT:
                 raise InputError(
                     f"--level: at takes {self.cost} and more; allowed: {NIGHT:,}; take {_INSTEAD}"
@@ -184,19 +203,6 @@ def _cycles_at(program: Program, router: PacketRouter, edge: Edge | None) -> int
     return run_at(program, cut, mesh, offchip=memory).cycles
 
 
-def _held_cost(chip: Chip, plans: Sequence[tuple[Place, Mapped]]) -> Cost:
-    """What programs cost at level `at`.
-
-    Raises:
-        InputError: if it is too much.
-    """
-    bound, cost = chip_router(chip).packet_flits, Cost()
-    for place, mapped in plans:
-        cost += Cost.of(KERNELS[mapped.kernel].program(mapped.plan), bound, place.offchip)
-    cost.check(_INSTEAD)
-    return cost
-
-
 def _read(path: Path) -> Ran | None:
     """What is kept in a file; None if there is none, or not what was written."""
     try:
@@ -207,7 +213,7 @@ def _read(path: Path) -> Ran | None:
 
 
 @cache
-def _sources() -> str:
+def sources_of_runs() -> str:
     """Hash of the code that decides cycles."""
     places = [REPOSITORY / name for name in _SOURCES]
     files = [

@@ -6,7 +6,8 @@ points of a grid around it, and may be off by what interpolation is in the worst
 At `perf` and `lt` it may also be off by the errors of cases in which `lt` was compared with `at`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -108,12 +109,29 @@ class PartPrices:
         self._plans: dict[AnyPart, list[Planned]] = {}  # of what has no price yet
         self._used: dict[AnyPart, list[Planned]] = {}  # of what has one
         self._ratios = LevelRatios(self._ran)
+        self._bounded: Callable[[AnyPart], tuple[float, float]] = self._bounds
 
     def at_level(self, runs: LevelRuns) -> "PartPrices":
         """The same at the level of some runs."""
         mappings = self._mapping, self._kept
         of = self._model, self._chip, mappings, self._compared_as, self._network_pct
         return PartPrices(*of, runs, self._residents)
+
+    def bounded(self, bounds: Callable[[AnyPart], tuple[float, float]]) -> "PartPrices":
+        """The same prices, between others' bounds: the least and the most cycles of a part."""
+        other = copy(self)
+        other._ends, other._bounded = {}, bounds
+        return other
+
+    @property
+    def chip(self) -> Chip:
+        """The chip, with the engines of its elements."""
+        return self._chip
+
+    @property
+    def level(self) -> str:
+        """That of the prices."""
+        return "perf" if self._runs is None else self._runs.level
 
     @property
     def not_compared(self) -> list[str]:
@@ -138,7 +156,7 @@ class PartPrices:
             InputError: if the comparison of the levels is missing or stale.
         """
         if part not in self._ends:
-            self._ends[part] = self._bounds(part)
+            self._ends[part] = self._bounded(part)
         return self._ends[part]
 
     def plans(self, part: AnyPart) -> list[Planned]:
@@ -168,21 +186,37 @@ class PartPrices:
             return [*perf]
         return scaled(perf, self._ratios.of(part))
 
-    def _bounds(self, part: AnyPart) -> tuple[float, float]:
+    def of_kernels(self, part: AnyPart) -> list[tuple[float, float, float]]:
+        """Cycles of each of a part's kernels: the least that they may be, their own, the most."""
         off = 0.0 if self._runs is None else self._ratios.error(part)
-        low = high = 0.0
+        found = []
         for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
             ends = self._between(mapping, mapped, cycles) or EXACT
-            low += cycles * ends.low / (1 + off)
-            high += cycles * ends.high / (1 - off)
+            low, high = cycles * ends.low / (1 + off), cycles * ends.high / (1 - off)
+            found.append((low, cycles, high))
+        return found
+
+    def interpolation_beside(self, other: "PartPrices", part: AnyPart) -> float:
+        """How far ratios of a part's cycles to another's may be off by interpolation between sizes.
+
+        As a part of 1, in the worst of the checks of the part's kind.
+        """
+        if self._runs is None:
+            return 0.0
+        pairs = zip(self._ratios.errors(part), other._ratios.errors(part), strict=True)
+        return max(abs((1 + mine) / (1 + its) - 1) for mine, its in pairs)
+
+    def _bounds(self, part: AnyPart) -> tuple[float, float]:
+        low = high = 0.0
+        for least, _, most in self.of_kernels(part):
+            low, high = low + least, high + most
         return low, high
 
     def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
         """Between what `at` may be by the comparisons, as a part of the cycles."""
-        level = "perf" if self._runs is None else self._runs.level
-        if level == "at":
+        if self.level == "at":
             return EXACT
-        of = self._compared_as, self._network_pct, level
+        of = self._compared_as, self._network_pct, self.level
         return between_at(*of, mapping.place, mapping.variant(mapped), mapped, cycles)
 
     def _ran(self, part: AnyPart) -> Ran:

@@ -151,8 +151,12 @@ class TilePrice(OfModel):
                 f"--level: found {runs.level} with '{self._model.name}', layers of which the tiles "
                 f"of '{self._chip.name}' keep; allowed: perf, or models without experts"
             )
+        return self.by(self._prices.at_level(runs))
+
+    def by(self, prices: PartPrices) -> Self:
+        """The same with other prices of the parts of its iterations."""
         other = copy(self)
-        other._prices = self._prices.at_level(runs)
+        other._prices = prices
         other._stages, other._decoded, other._at_ends = {}, {}, {"low": {}, "high": {}}
         other._tables = {}
         return other
