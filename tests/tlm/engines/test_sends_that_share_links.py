@@ -122,6 +122,15 @@ def test_an_exchange_is_close_at_both_levels() -> None:
     assert np.mean(errors) < 0.05
 
 
+@pytest.mark.parametrize("flits", [1, 3, 9])
+def test_sends_share_links_where_each_crosses_them_once(flits: int) -> None:
+    # The first one's way leads through the router of the second one, which sends to the same tile.
+    ways = [((0, 0), (1, 1)), ((0, 1), (1, 1)), ((0, 1), (1, 0))]
+    sends = [Send(TileSet.tile(*a), np.array([b[0]]), np.array([b[1]]), flits) for a, b in ways]
+    program = program_of(2, 2, sends)
+    assert times(run_lt(program, TIMING)) == times(run_mesh(program, TIMING))
+
+
 @settings(max_examples=40)
 @given(shifts(sends=2))
 def test_rows_for_columns_and_threads_change_nothing(program: Program) -> None:

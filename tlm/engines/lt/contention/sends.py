@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import Cycles, give_units, missing_units, take_units
@@ -30,6 +31,9 @@ MOST_HOPS = 2**27
 """A run's packets are followed over so many links, half a minute's work; later ones are not."""
 _MOST_WAITING = 2**20
 """Transfers under way together."""
+_NOBODY = -1
+Form = tuple[TileSet, bytes, bytes]
+"""Of a send: its tiles, and the rows and columns that they send to."""
 
 
 class SharedLinks:
@@ -64,9 +68,12 @@ class SharedLinks:
         Raises:
             InputError: if there is no memory for that.
         """
-        uses = [link_use(*_form(each)) for each in sends]
+        forms = tuple(map(_form, sends))
+        uses = [link_use(*each) for each in forms]
         hops = sum(crossed for crossed, _ in uses)
-        if hops > self._hops_left or max(most for _, most in uses) < 2:
+        if hops > self._hops_left:
+            return False
+        if max(most for _, most in uses) < 2 and not links_meet(forms, self._timing.y_first):
             return False
         self._hops_left -= hops
         if self._ways is None:
@@ -162,7 +169,7 @@ class SharedLinks:
         return taken.fault(over or full)
 
 
-def _form(send: Operation) -> tuple[TileSet, bytes, bytes]:
+def _form(send: Operation) -> Form:
     assert isinstance(send, Send)
     return send.tiles, send.to_rows.tobytes(), send.to_cols.tobytes()
 
@@ -179,6 +186,49 @@ def link_use(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> tuple[int, int]:
     )
     hops = by_row * len(tiles.cols) + by_col * len(tiles.rows)
     return hops, max(most_by_row, most_by_col)
+
+
+@lru_cache(2**10)
+def links_meet(sends: tuple[Form, ...], y_first: bool) -> bool:
+    """Whether transfers of different tiles cross a link, of sends that each cross it once.
+
+    Those of one tile follow each other anyway.
+    """
+    if len(sends) < 2:
+        return False
+    reached = [_reach(*each) for each in sends]
+    rows, cols = (max(each[axis] for each in reached) for axis in range(2))
+    senders = np.full((len(MeshPort), rows * cols), _NOBODY)
+    return any(_mark(senders, cols, each, y_first) for each in sends)
+
+
+def _reach(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> tuple[int, int]:
+    """Rows and columns of a grid that has both ends of all transfers."""
+    ends = ((tiles.rows, to_rows), (tiles.cols, to_cols))
+    rows, cols = (
+        1 + max(int(np.frombuffer(there, dtype=np.int64).max()), *here) for here, there in ends
+    )
+    return rows, cols
+
+
+def _mark(senders: NDArray[np.int64], cols: int, send: Form, y_first: bool) -> bool:
+    """Note who sends over links, by direction and the tile they leave; whether others do, too."""
+    tiles, *targets = send
+    here = np.stack(np.meshgrid(tiles.rows, tiles.cols, indexing="ij")).reshape(2, -1)
+    ends = np.meshgrid(*(np.frombuffer(each, dtype=np.int64) for each in targets), indexing="ij")
+    away = np.stack(ends).reshape(2, -1) - here
+    sources, place = here[0] * cols + here[1], here.copy()
+    for axis in (0, 1) if y_first else (1, 0):
+        steps, toward = np.abs(away[axis]), np.sign(away[axis])
+        for step in range(int(steps.max(initial=0))):
+            on = steps > step
+            link = 2 * axis + (toward[on] > 0), place[0, on] * cols + place[1, on]
+            before = senders[link]
+            if ((before != _NOBODY) & (before != sources[on])).any():
+                return True
+            senders[link] = sources[on]
+            place[axis, on] += toward[on]
+    return False
 
 
 def _hops(places: range, targets: bytes) -> tuple[int, int]:
