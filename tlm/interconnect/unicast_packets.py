@@ -66,6 +66,7 @@ class OutputLink(IntEnum):
     UNTIL = 5  # and until when, as far as tails have left
     ASKED = 6  # when it was last looked at
     AWAITED = 7  # until when those wait that ask while earlier sends have it
+    SETTLED = 8  # whether it is known when its tail leaves
 
 
 WAY_COLUMNS = len(OutputLink)
@@ -82,7 +83,8 @@ class InputBuffer(IntEnum):
     WANTS = 5  # the link, or port, that is asked for
     LOAD = 6  # flits of all packets in it
     DEFERS = 7  # a link whose packet cannot leave it until there is room here
-    QUEUE = 8  # the first place of the queue
+    LEAVING = 8  # the link, or port, by which the first packet leaves
+    QUEUE = 9  # the first place of the queue
 
 
 BUFFER_COLUMNS = len(InputBuffer)
@@ -161,7 +163,8 @@ def network_of(router: UnicastRouter, transfers: Table, ways: Table) -> UnicastN
     transfers[order[:-1][same], Crossing.NEXT] = order[1:][same]
     places = packets_in_buffer(router, len(transfers), int(transfers[:, Crossing.FLITS].min()))
     buffers = np.zeros((len(ways), InputBuffer.QUEUE + places), dtype=np.int64)
-    buffers[:, [InputBuffer.FRONT, InputBuffer.WANTS, InputBuffer.DEFERS]] = _NOBODY
+    nobody = InputBuffer.FRONT, InputBuffer.WANTS, InputBuffer.DEFERS, InputBuffer.LEAVING
+    buffers[:, nobody] = _NOBODY
     most_events = len(transfers) + len(ways) * (4 + places)
     return UnicastNetwork(
         router, transfers, ways, buffers, np.empty(1 + most_events, dtype=np.int64)
@@ -261,7 +264,7 @@ def _leave(network: UnicastNetwork, number: int, time: int) -> None:
     who = buffer[InputBuffer.QUEUE + buffer[InputBuffer.FIRST]]
     buffer[InputBuffer.LOAD] -= network.transfers[who, Crossing.FLITS]
     buffer[InputBuffer.FIRST] = (buffer[InputBuffer.FIRST] + 1) % _places(network)
-    buffer[InputBuffer.FRONT] = _NOBODY
+    buffer[InputBuffer.FRONT] = buffer[InputBuffer.LEAVING] = _NOBODY
     buffer[InputBuffer.HELD] -= 1
     _ask(network, number, time)
 
@@ -311,6 +314,8 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
     here, hops, flits = transfer[Crossing.BUFFER], transfer[Crossing.HOPS], transfer[Crossing.FLITS]
     reach = (flits - 1) // router.depth  # links behind its head that it is spread over
     network.buffers[here, InputBuffer.WANTS] = _NOBODY
+    network.buffers[here, InputBuffer.LEAVING] = number
+    way[OutputLink.SETTLED] = 0
     _enter(network, time + router.returns, _Happens.BEGUN, here)
     way[OutputLink.OWNER], way[OutputLink.FROM], way[OutputLink.LEAVES] = who, here, time + flits
     if time > way[OutputLink.UNTIL]:
@@ -334,6 +339,9 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
                 _clear(network, left, network.ways[left, OutputLink.LEAVES], time)
             else:
                 network.buffers[behind, InputBuffer.DEFERS] = left
+                ahead = network.buffers[behind, InputBuffer.LEAVING]
+                if ahead >= 0 and network.ways[ahead, OutputLink.SETTLED]:
+                    _clear_behind(network, behind, network.ways[ahead, OutputLink.LEAVES], time)
         transfer[Crossing.BUFFER], transfer[Crossing.HOPS] = behind, hops + 1
         transfer[Crossing.THERE] = 0
         _enter(network, time + router.hop, _Happens.HEAD, who)
@@ -344,16 +352,31 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
 
 @merged
 def _clear(network: UnicastNetwork, number: int, leaves: int, time: int) -> None:
-    """Have a tail leave a link, or a port, and tails behind it that have room then.
+    """Have a tail leave a link, or a port, and tails behind it that have room then."""
+    leaves = _settle(network, number, leaves, time)
+    _clear_behind(network, network.ways[number, OutputLink.FROM], leaves, time)
+
+
+@merged
+def _settle(network: UnicastNetwork, number: int, leaves: int, time: int) -> int:
+    """Have a tail leave a link, or a port, not before now; when that is."""
+    leaves = max(leaves, time)
+    way = network.ways[number]
+    way[OutputLink.LEAVES], way[OutputLink.SETTLED] = leaves, 1
+    _enter(network, leaves, _Happens.TAIL, number)
+    return leaves
+
+
+@merged
+def _clear_behind(network: UnicastNetwork, from_buffer: int, leaves: int, time: int) -> None:
+    """Have tails leave links that have room when the first packet of a buffer has left it.
 
     What cannot leave its links before there is room leaves the last of them when of the packet
     ahead no more is in the buffer than fits beside it.
     """
     depth = network.router.depth
     while True:
-        leaves = max(leaves, time)
-        _enter(network, leaves, _Happens.TAIL, number)
-        buffer = network.buffers[network.ways[number, OutputLink.FROM]]
+        buffer = network.buffers[from_buffer]
         number = buffer[InputBuffer.DEFERS]
         if number < 0:
             return
@@ -365,6 +388,8 @@ def _clear(network: UnicastNetwork, number: int, leaves: int, time: int) -> None
             return
         buffer[InputBuffer.DEFERS] = _NOBODY
         leaves = max(network.ways[number, OutputLink.LEAVES], leaves - (depth - over - others))
+        leaves = _settle(network, number, leaves, time)
+        from_buffer = network.ways[number, OutputLink.FROM]
 
 
 @merged
@@ -378,7 +403,8 @@ def _advance(network: UnicastNetwork, who: int, reach: int, time: int) -> None:
             transfer[Crossing.FREE] = max(transfer[Crossing.FREE], leaves)
             return
         link = network.ways[_way(network, who, transfer[Crossing.HOPS] - j)]
-        link[OutputLink.LEAVES] = max(link[OutputLink.LEAVES], leaves)
+        # Links are counted from a flit's leaving the buffer before them, not from its coming.
+        link[OutputLink.LEAVES] = max(link[OutputLink.LEAVES], leaves - network.router.hop)
 
 
 @merged

@@ -18,14 +18,12 @@ AT_MEAN_PCT, AT_WORST_PCT = 3.0, 12.0
 #: case of npusim-large whose slices lie in the tiles, and 16 % with buffers of 4,096 flits: buffers
 #: are a small part of it, and the rest is not explained. One case of rotary embeddings is 14 % long
 #: on flat32-wafer: `lt` serves a channel in the program's order.
-#: Messages of an exchange meet at routers all over a group, of which `lt` knows a part.
 #: One case of summa is 17 % short on npusim-small since its arrays are faster: messages weigh more.
-AT_MISSES = {"flat-attention", "grouped-gemm", "rotary", "exchange", "summa"}
+AT_MISSES = {"flat-attention", "grouped-gemm", "rotary", "summa"}
 #: Variants of FlatAttention of which `lt` is further from `at` than 5 % in the mean.
 AT_VARIANT_MISSES: set[str] = set()
 #: Kernels that miss a bound on some chip.
 MISSES = {
-    "exchange": "on 2x2 tiles lt has 9 cycles, perf and at have 10",
     "grouped-gemm": "with K cut, blocks that come meet partial sums, with memory results of others",
     # Of a row of queries: messages of maxima wait at ports for whole slices. At `at` they take
     # turns, and the closed form is nearer to that (8x8: at 770 cycles, lt 831, perf 760).

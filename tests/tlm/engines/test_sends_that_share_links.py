@@ -118,8 +118,44 @@ def test_an_exchange_is_close_at_both_levels() -> None:
         errors.append(abs(lt_cycles - at) / at)
 
     close()
-    assert max(errors) < 0.25
-    assert np.mean(errors) < 0.05
+    assert max(errors) < 0.12
+    assert np.mean(errors) < 0.02
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Program:
+    """Up to seven among few tiles, some behind others that leave a buffer, or fill it in part."""
+    rows, cols = draw(st.sampled_from([(1, 4), (1, 5), (2, 3), (2, 4), (3, 3)]))
+    nodes = st.integers(0, rows * cols - 1)
+    pairs = st.lists(st.tuples(nodes, nodes, st.integers(1, 9)), min_size=2, max_size=7)
+    sends = []
+    for source, target, flits in draw(pairs):
+        to = divmod(target, cols)
+        here = TileSet.tile(*divmod(source, cols))
+        sends.append(Send(here, np.array(to[:1]), np.array(to[1:]), flits))
+    return program_of(rows, cols, sends)
+
+
+def test_nearly_all_messages_that_meet_are_as_at_the_level_below() -> None:
+    equal = []
+
+    @settings(max_examples=150, deadline=None)
+    @given(messages())
+    def same(program: Program) -> None:
+        equal.append(run_lt(program, TIMING).cycles == run_mesh(program, TIMING).cycles)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_sends, "links_meet", lambda *_: True)
+        same()
+    assert np.mean(equal) > 0.97
+
+
+def test_a_tail_leaves_its_link_when_who_is_ahead_makes_room() -> None:
+    # Of a packet that leaves the buffer ahead, only what is still there takes room.
+    ways = [(1, 3, 7), (1, 3, 4), (0, 3, 1)]
+    sends = [Send(TileSet.tile(0, a), np.array([0]), np.array([b]), flits) for a, b, flits in ways]
+    program = program_of(1, 4, sends)
+    assert run_lt(program, TIMING).cycles == run_mesh(program, TIMING).cycles == 15
 
 
 @pytest.mark.parametrize("flits", [1, 3, 9])
