@@ -14,6 +14,7 @@ from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.devices import DEVICES
 from tlm.memory.dram.streams import channel_costs
+from tlm.offchip.dram import DramOfTile
 from tlm.offchip.edge import Edge
 from tlm.tiles.timing import TileTiming
 
@@ -161,6 +162,9 @@ def offchip_channels(
         ),
         at_tiles=memory.per_tile,
         rows_below=0 if memory.per_tile else rows_below,
+        dram=DramOfTile.of(memory.device, bandwidth, chip.clock_hz, memory.latency_cycles)
+        if memory.per_tile
+        else None,
     )
 
 

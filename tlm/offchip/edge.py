@@ -15,6 +15,7 @@ from tlm.compute.base import ceil_div
 from tlm.errors import InputError, check_range
 from tlm.interconnect.lines import hops
 from tlm.memory.bandwidth_latency import ChannelTiming
+from tlm.offchip.dram import DramOfTile
 from tlm.program import Program
 from tlm.program.operations import OffChip, Tile
 
@@ -34,6 +35,7 @@ class Edge:
         timing: A channel's latency and bandwidth.
         at_tiles: Each tile has a channel of its own.
         rows_below: Rows of other tiles between these and the edge.
+        dram: What a tile's own channel is made of, if that is known.
 
     Raises:
         InputError: for numbers of channels or rows that cannot be, or flits and bursts of which
@@ -49,6 +51,7 @@ class Edge:
     timing: ChannelTiming
     at_tiles: bool = False
     rows_below: int = 0
+    dram: DramOfTile | None = None
 
     def __post_init__(self) -> None:
         tiles = self.rows * self.cols

@@ -11,6 +11,8 @@ from tlm.interconnect.packets import TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
 from tlm.memory.base import MemoryTarget, OfBlock
+from tlm.offchip.dram import Histories
+from tlm.offchip.dram_node import DramNode
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import Gate, MemoryNode
 from tlm.offchip.streamed import StreamedLoads, are_streamed
@@ -45,13 +47,17 @@ class OffChipMemory:
 
     Args:
         edge: Where they stand.
-        channel: Makes one.
+        channel: Makes one; None: each is the DRAM of a tile that the edge tells.
     """
 
-    def __init__(self, edge: Edge, channel: Channel) -> None:
+    def __init__(self, edge: Edge, channel: Channel | None) -> None:
         self.edge = edge
         self._channel = channel
-        self._nodes: dict[int, MemoryNode | StreamedLoads] = {}
+        self._nodes: dict[int, MemoryNode | DramNode | StreamedLoads] = {}
+        self._histories = None
+        if channel is None:
+            assert edge.dram is not None
+            self._histories = Histories(edge.dram, edge.unit_bytes)
         self._requests: dict[int, Wire] = {}  # from tiles that have a channel of their own
 
     @property
@@ -63,7 +69,9 @@ class OffChipMemory:
     def written_bytes(self) -> int:
         """What the channels have written."""
         return sum(
-            node.written_bytes for node in self._nodes.values() if isinstance(node, MemoryNode)
+            node.written_bytes
+            for node in self._nodes.values()
+            if not isinstance(node, StreamedLoads)
         )
 
     def attach(
@@ -138,7 +146,7 @@ class OffChipMemory:
         if operation.loads:
             asked = partial(node.load, back, address, operation.flits, told, target)
             return [partial(send, 1, asked)]
-        assert isinstance(node, MemoryNode)  # of programs that store
+        assert not isinstance(node, StreamedLoads)  # of programs that store
 
         def block(left: Callable[[int], object]) -> None:
             parts = cut(operation.flits, edge.unit_flits)
@@ -157,11 +165,16 @@ class OffChipMemory:
 
         return [block, partial(send, 1, partial(node.acknowledge, back, told, target))]
 
-    def _node(self, channel: int) -> MemoryNode | StreamedLoads:
+    def _node(self, channel: int) -> MemoryNode | DramNode | StreamedLoads:
         """The node of a channel, which begins its refreshes with the run."""
         if channel not in self._nodes:
             number = self._number(self.edge.place(channel))
             self._requests[channel], answers = Wire(self._env), Wire(self._env)
+            unit = self.edge.unit_bytes, self.edge.unit_flits
+            if self._channel is None:
+                assert self._histories is not None
+                self._nodes[channel] = DramNode(self._env, self._histories, *unit)
+                return self._nodes[channel]
 
             def send(
                 tile: TileSet,
@@ -179,7 +192,7 @@ class OffChipMemory:
                 arrivals = {there: lambda _: come()}
                 self._network.send(number, tile, flits, lambda _: left(), arrivals)
 
-            memory, unit = self._channel(self._env), (self.edge.unit_bytes, self.edge.unit_flits)
+            memory = self._channel(self._env)
             if self._streamed and isinstance(memory, BandwidthLatencyMemory):
                 self._nodes[channel] = StreamedLoads(self._env, memory.timing, *unit)
             else:

@@ -34,7 +34,8 @@ class KernelOptions:
     level: Annotated[str, "rtl, at, lt or perf."] = "lt"
     noc: Annotated[str | None, "Level of the network, if another: rtl, at, lt or perf."] = None
     memory: Annotated[
-        str | None, "Count the time of off-chip memory, at a level: rtl, at or perf (formula)."
+        str | None,
+        "Count the time of off-chip memory, at a level: rtl, at (DRAM) or perf (formula).",
     ] = None
     compute: Annotated[
         str | None, "Level of the matrix engine, if another: rtl, at or perf (its roofline)."

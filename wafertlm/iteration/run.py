@@ -406,7 +406,7 @@ def _kernel_options(options: IterationOptions, model: Model) -> tuple[KernelOpti
     if options.level not in LEVELS:
         raise InputError(f"--level: found '{options.level}'; allowed: {', '.join(LEVELS)}")
     chip = find_tiles(options.chip, options.set)
-    # Profiles of other chips say latency and bandwidth alone.
+    # Of other chips the formula is taken, unless a model of DRAM is asked for.
     modelled = (options.noc or options.level) == "at" and chip.calibration is not None
     memory = options.memory or ("at" if modelled else None if chip.memory is None else "perf")
     whole = f"{chip.grid.rows}x{chip.grid.cols}"

@@ -84,8 +84,8 @@ def memory_at(
         yield KernelMemory(level, edge)
         return
     timing = edge.timing
-    channels: dict[str, Channel] = {
-        "at": lambda env: DramMemory(env, rtl_channel()),
+    channels: dict[str, Channel | None] = {
+        "at": None if edge.dram else lambda env: DramMemory(env, rtl_channel()),
         "perf": lambda env: BandwidthLatencyMemory(env, timing),
     }
     with ExitStack() as stack:

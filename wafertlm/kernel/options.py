@@ -76,11 +76,14 @@ def _check_memory(level: str | None, noc: str, chip: Chip) -> None:
         raise InputError(
             f"--memory: found {level} with the network at level {noc}; allowed: {allowed}"
         )
-    if level in (RTL, "at") and chip.calibration is None:
-        raise InputError(
-            f"--memory: found {level} with '{chip.name}', whose profile says latency and bandwidth "
-            "alone; allowed: perf"
-        )
+    if chip.calibration is not None or level in (None, "perf"):
+        return
+    if chip.memory is not None and chip.memory.per_tile:
+        allowed = "perf and at"
+    else:
+        allowed = "perf, as a profile says latency and bandwidth alone of channels at the edge"
+    if level == RTL or allowed != "perf and at":
+        raise InputError(f"--memory: found {level} with '{chip.name}'; allowed: {allowed}")
 
 
 def chip_grid(text: str, chip: Chip) -> tuple[int, int]:

@@ -272,7 +272,8 @@ class Setup(Ground):
         if self.levels.noc != "at":
             return Cost()
         bound, edge = self.router.packet_flits, self.place.offchip
-        cost = Cost.of(self.program, bound, edge)
+        modelled = self.levels.memory == "at" and edge is not None and edge.dram is not None
+        cost = Cost.of(self.program, bound, edge, dram=modelled)
         # Once more without memory, to tell what waits for it.
         return cost if edge is None else cost + Cost.of(self.program, bound, None)
 

@@ -117,6 +117,19 @@ def test_a_channel_at_each_tile(kernel: Run, chip: str, grid: str, shape: str) -
         assert sum(run["breakdown_cycles"].values()) == run["cycles"]
 
 
+@pytest.mark.parametrize("chip", ["npusim-large", "npusim-small"])
+def test_a_model_of_dram_at_each_tile(kernel: Run, chip: str) -> None:
+    """Every command and refresh, of loads and stores; the formula is near."""
+    options = ("stream-gemm", "--chip", chip, "--grid", "1x2", "--shape", "8,768,1280")
+    options = (*options, "--dtype", "bf16", "--level", "at")
+    modelled, formula = (kernel(*options, "--memory", level) for level in ("at", "perf"))
+    assert modelled["cycles"] == pytest.approx(formula["cycles"], rel=0.05)
+    assert modelled["cycles"] != formula["cycles"]
+    assert modelled["memory"] == formula["memory"] | {"level": "at"}
+    assert modelled["memory"]["written_bytes"] > 0
+    assert sum(modelled["breakdown_cycles"].values()) == modelled["cycles"]
+
+
 def test_the_bandwidth_of_channels_at_tiles(kernel: Run) -> None:
     # One query a head: each of 64 tiles reads its head's keys and values at 120 GB/s.
     options = ("flash-attention-3", "--chip", "npusim-large", "--grid", "8x8", "--dtype", "fp16")
@@ -148,7 +161,8 @@ def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
         ),
         ("rtl-4x4", "--level rtl --memory at", "found rtl with another level of a part"),
         ("wse2", "--level lt --memory perf", "chip 'wse2': found no off-chip memory"),
-        ("npusim-large", "--level at --memory at", "found at with 'npusim-large', whose profile"),
+        ("npusim-large", "--level at --memory rtl", "found rtl with 'npusim-large'; allowed: perf"),
+        ("flat32", "--level at --memory at", "found at with 'flat32'; allowed: perf, as a profile"),
         ("flat32", "--noc rtl --memory perf", "the router of 'flat32' is not in Verilog; levels"),
     ],
 )

@@ -7,11 +7,13 @@ from tlm.errors import InputError
 from tlm.offchip.edge import Edge
 from tlm.offchip.streamed import are_streamed
 from tlm.program import Program
-from tlm.program.operations import OffChip, Operation, Relay, Unicasts
+from tlm.program.operations import Load, OffChip, Operation, Relay, Unicasts
 
 #: Steps and packets a CPU-second, as measured over all kernels on 4x4 and 8x8 tiles: 3,000 to
 #: 14,000, on one core of a server of 2022.
 RATE_PER_S = 5_000
+#: Bursts of a load of which a model of DRAM at a tile answers as many in the time of a step.
+BURSTS = 100
 #: Most of a run: about an hour.
 BOUND = 20_000_000
 
@@ -28,20 +30,27 @@ class Cost(NamedTuple):
     packets: int = 0
 
     @classmethod
-    def of(cls, program: Program, packet_flits: int, edge: Edge | None) -> "Cost":
+    def of(
+        cls, program: Program, packet_flits: int, edge: Edge | None, *, dram: bool = False
+    ) -> "Cost":
         """Of a program.
 
         Args:
             program: What would run.
             packet_flits: Longest packet of a multicast or a reduction.
             edge: Channels of off-chip memory; None: its time does not count.
+            dram: Those at tiles are a model of DRAM.
         """
         steps = packets = 0
-        streamed = edge is not None and are_streamed(program, edge)
+        streamed = edge is not None and not dram and are_streamed(program, edge)
         for operation in program.build():
             steps += len(operation.near)
             if streamed and isinstance(operation, OffChip):
                 packets += 2 * len(operation.near)  # a request, and all that comes
+            elif dram and isinstance(operation, Load):
+                assert edge is not None
+                bursts = edge.units(operation.flits) * edge.unit_bytes // edge.burst_bytes
+                packets += (2 + ceil_div(bursts, BURSTS)) * len(operation.near)
             else:
                 packets += _packets(operation, packet_flits, edge)
         return cls(steps, packets)

@@ -123,9 +123,13 @@ def channel_costs(device: str, bytes_per_s: Fraction, *, at_tiles: bool) -> Bloc
     Raises:
         InputError: as `load_streams`.
     """
-    tiles, model = FITTED_TILES[not at_tiles], DEVICES[device]
-    of_one = Fraction(model.burst_bytes * 10**9) / (Fraction(model.tick_ns) * model.bl)
-    count = max(1, round(bytes_per_s / of_one))
-    costs = load_streams().costs
+    costs, tiles = load_streams().costs, FITTED_TILES[not at_tiles]
     [found] = (each for each in costs if (each.device, each.tiles) == (device, tiles))
-    return found.of_blocks.of_channels(count, INTERLEAVE_BYTES)
+    return found.of_blocks.of_channels(pseudo_channels(device, bytes_per_s), INTERLEAVE_BYTES)
+
+
+def pseudo_channels(device: str, bytes_per_s: Fraction) -> int:
+    """How many of a device are nearest to a channel with some peak bandwidth; at least one."""
+    model = DEVICES[device]
+    of_one = Fraction(model.burst_bytes * 10**9) / (Fraction(model.tick_ns) * model.bl)
+    return max(1, round(bytes_per_s / of_one))
