@@ -7,7 +7,7 @@ operand to the last result, W words a row and R rows take W R + 3 cycles, whatev
 from dataclasses import dataclass
 from typing import Any
 
-from tlm.compute.base import ceil_div
+from tlm.compiled import law
 from tlm.errors import InputError
 
 
@@ -36,4 +36,10 @@ class VectorUnit:
 
     def pass_cycles_over(self, rows: Any, columns: Any) -> Any:
         """`pass_cycles` of sizes of 1 or more: numbers, or arrays of many blocks at once."""
-        return rows * ceil_div(columns, self.lanes) + self.pipeline_cycles
+        return pass_cycles(self.lanes, self.pipeline_cycles, rows, columns)
+
+
+@law
+def pass_cycles(lanes: int, pipeline_cycles: int, rows: Any, columns: Any) -> Any:
+    """`VectorUnit.pass_cycles_over` of an engine of so many lanes."""
+    return rows * -(-columns // lanes) + pipeline_cycles

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from tlm.chips import Chip
 from tlm.chips.parts import (
@@ -11,6 +12,7 @@ from tlm.chips.parts import (
     vector_engine,
 )
 from tlm.chips.profile import ChipSoftware
+from tlm.compiled import law
 from tlm.compute.base import Compute, ceil_div
 from tlm.compute.tile_engines import MatrixEngine
 from tlm.compute.vector_unit import VectorUnit
@@ -168,10 +170,18 @@ class Place:
 
     def flits(self, lines: int, elements: int, bits: int) -> int:
         """Flits of a block of some lines of some elements."""
-        flit_bits = 8 * self.timing.flit_bytes
-        if self.whole_lines:
-            return lines * ceil_div(elements * bits, flit_bits)
-        return ceil_div(lines * elements * bits, flit_bits)
+        flits: int = block_flits(
+            self.whole_lines, 8 * self.timing.flit_bytes, lines, elements, bits
+        )
+        return flits
+
+
+@law
+def block_flits(whole_lines: bool, flit_bits: int, lines: Any, elements: Any, bits: Any) -> Any:
+    """`Place.flits` of flits of so many bits: numbers or arrays."""
+    if whole_lines:
+        return lines * -(-elements * bits // flit_bits)
+    return -(-lines * elements * bits // flit_bits)
 
 
 def chip_place(

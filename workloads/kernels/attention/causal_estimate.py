@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import allocating, forget_stale
+from tlm.compute.vector_unit import pass_cycles
 from tlm.interconnect.transfer_times import multicast_cycles_over, reduction_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.times import served_cycles
 from workloads.kernels.attention.flat_memory import brought_blocks
 from workloads.kernels.attention.flat_plan import FlatPlan
-from workloads.kernels.attention.plan import flits
+from workloads.kernels.attention.plan import NAMES, Widths, flits_of, widths
 from workloads.kernels.attention.shape import SAMPLES
 
 _Cycles = NDArray[np.float64]
 _Counts = NDArray[np.int64]
-#: What a channel serves, in the order of `_Laws.served`.
-_Q, _K, _V, _O, _MASK, _UNSEEN = range(6)
-_SERVED = ("q", "k", "v", "o", "mask", "unseen")
+_Q, _K, _V, _O, _MASK, _UNSEEN, _TOTAL = range(len(NAMES))
+_BY_ROWS = _Q, _O, _UNSEEN, _TOTAL
 
 
 class _Problem(NamedTuple):
@@ -38,6 +38,9 @@ class _Problem(NamedTuple):
         states: Streams under way, at most.
         channels: Of off-chip memory; 0: there is none.
         at_tiles: Whether each tile has one of its own.
+        lanes: Elements of a word of the vector engine.
+        pipeline_cycles: Cycles of a pass beyond one a word.
+        v_depth: Columns of V.
     """
 
     rows: int
@@ -48,6 +51,9 @@ class _Problem(NamedTuple):
     states: int
     channels: int
     at_tiles: bool
+    lanes: int
+    pipeline_cycles: int
+    v_depth: int
 
 
 class _Laws(NamedTuple):
@@ -55,10 +61,7 @@ class _Laws(NamedTuple):
 
     Attributes:
         matrix: Cycles of the products of a block, shape (plans,).
-        wide: Of a pass over scores, shape (plans,).
-        column: Of one over an element a row, shape (plans,).
-        deep: Of one over an output, shape (plans,).
-        served: For which a channel is busy with each block of `_SERVED`, shape (blocks, plans).
+        served: For which a channel is busy with each of `NAMES`, shape (blocks, plans).
         totals: Flits of an element a row, shape (plans,).
         met: Until so many of them have come together and gone back, without what engines add,
             shape (columns of a group, flits).
@@ -66,44 +69,66 @@ class _Laws(NamedTuple):
     """
 
     matrix: _Counts
-    wide: _Counts
-    column: _Counts
-    deep: _Counts
     served: _Counts
     totals: _Counts
     met: _Cycles
     added: _Cycles
 
 
-def rough_cycles(problem: FlatPlan, cuts: _Counts) -> _Cycles:
-    """Roughly the cycles of plans of a problem, whose own cut and group do not matter.
+def roughly_fastest(problem: FlatPlan, cuts: _Counts, count: int) -> _Counts:
+    """Plans of a problem that look fastest, from the fastest on.
 
     Args:
-        problem: The problem.
+        problem: The problem, whose own cut and group do not matter.
         cuts: Of the plans, as `flat_cuts.causal_cuts` has them; shape (8, plans).
+        count: How many.
+
+    Returns:
+        Their columns of ``cuts``; fewer if there are not as many.
     """
     place, shape, edge, (rows, keys) = problem.place, problem.shape, problem.place.offchip, cuts[:2]
     after, depth, v_depth = place.after_vector or place.matrix, shape.qk_depth, shape.v_depth
     matrix = place.matrix.gemm_cycles_over(rows, np.array(depth), keys)
     matrix = matrix + after.gemm_cycles_over(rows, keys, np.array(v_depth))
-    totals = flits(problem, "total", rows, keys)
-    served = np.zeros((len(_SERVED), 0), dtype=np.int64)
-    if edge is not None:
-        lengths = np.array([flits(problem, name, rows, keys) for name in _SERVED])
-        served = served_cycles(place.timing, edge, lengths)
+    lengths = _lengths(widths(problem), rows, keys)
+    served = lengths if edge is None else served_cycles(place.timing, edge, lengths)
+    totals = lengths[_TOTAL]
     most = 1 << int(totals.max()).bit_length()
     met, added = _meetings(place.timing, problem.method, place.cols, most)
-    wide, column, deep = (
-        place.vector.pass_cycles_over(rows, each) for each in (keys, np.array(1), v_depth)
-    )
     channels = 0 if edge is None else edge.channels
     states = min(problem.turns, problem.heads)
     common = _Problem(
         place.rows, place.cols, shape.heads, shape.sharers, problem.turns, states, channels,
-        edge is not None and edge.at_tiles,
+        edge is not None and edge.at_tiles, place.vector.lanes, place.vector.pipeline_cycles,
+        shape.v_depth,
     )  # fmt: skip
-    laws = _Laws(matrix, wide, column, deep, served, totals, met, added)
-    found: _Cycles = _rough(common, cuts, laws)
+    found: _Counts = _fastest(common, cuts, _Laws(matrix, served, totals, met, added), count)
+    return found
+
+
+@allocating
+def _lengths(of: Widths, rows: _Counts, keys: _Counts) -> _Counts:
+    """Flits of each of `NAMES`; shape (blocks, plans)."""
+    found = np.empty((len(NAMES), len(rows)), dtype=np.int64)
+    for block in range(len(NAMES)):
+        by_rows = block in _BY_ROWS
+        for plan in range(len(rows)):
+            if by_rows and plan and rows[plan] == rows[plan - 1]:
+                found[block, plan] = found[block, plan - 1]
+            else:
+                found[block, plan] = flits_of(of, block, rows[plan], keys[plan])
+    return found
+
+
+@allocating
+def _fastest(problem: _Problem, cuts: _Counts, laws: _Laws, count: int) -> _Counts:
+    """Of equally fast ones the first of `cuts` first."""
+    cycles = _rough(problem, cuts, laws)
+    found = np.empty((cuts.shape[0], min(count, len(cycles))), dtype=np.int64)
+    for place in range(found.shape[1]):  # several times as fast as sorting all
+        least = cycles.argmin()
+        found[:, place] = cuts[:, least]
+        cycles[least] = np.inf
     return found
 
 
@@ -153,7 +178,9 @@ def _rough(problem: _Problem, cuts: _Counts, laws: _Laws) -> _Cycles:
         brought = brought_blocks(q_blocks, kv_blocks, streams, states)
         loads = brought * items / (streams * kv_blocks)
         # What `core.softmax_cycles` says, and twice a block what comes together.
-        wide, column, deep = laws.wide[plan], laws.column[plan], laws.deep[plan]
+        lanes, behind = problem.lanes, problem.pipeline_cycles
+        wide, column = pass_cycles(lanes, behind, rows, keys), pass_cycles(lanes, behind, rows, 1)
+        deep = pass_cycles(lanes, behind, rows, problem.v_depth)
         meeting = laws.met[across, laws.totals[plan]] + laws.added[across] * column
         softmax = 6 * wide + 9 * column + deep + 2 * meeting
         vector = items * softmax - streams * (6 * column + deep)
@@ -193,4 +220,4 @@ def _mask_tiles(problem: _Problem, rows: int, keys: int, down: int, across: int)
     return problem.rows * min(1.0, max(1.0, columns) * (keys + tokens) / (down * tokens))
 
 
-forget_stale(_rough)
+forget_stale(_fastest, _lengths)

@@ -8,15 +8,15 @@ that look fastest (`workloads.kernels.attention.causal_estimate`) the closed for
 All of them are in one table, as serving looks for a plan of every length that it meets.
 """
 
-from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
-from workloads.kernels.attention.causal_estimate import rough_cycles
-from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.causal_estimate import roughly_fastest
+from workloads.kernels.attention.flat_closed_form import cut_cycles
 from workloads.kernels.attention.flat_cuts import causal_cuts
 from workloads.kernels.attention.flat_memory import cut_bytes
 from workloads.kernels.attention.flat_plan import FlatPlan
@@ -49,30 +49,33 @@ def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
         raise InputError(
             f"--shape: a single row takes {least} bytes of a tile's memory; allowed: {room}"
         )
-    rough, plans = rough_cycles(problem, cuts), []
-    for _ in range(min(_TOLD, len(rough))):  # several times as fast as sorting all
-        least = int(rough.argmin())
-        plans.append(_plan(problem, cuts[:, least].tolist()))
-        rough[least] = np.inf
-    found = [Found(plan, flat_attention_cycles(plan, plan.place.timing)) for plan in plans]
-    return min(found, key=lambda each: each.cycles)
+    told = roughly_fastest(problem, cuts, _TOLD)
+    cycles = cut_cycles(problem, told, problem.place.timing).tolist()
+    least = min(cycles)
+    return Found(_plan(problem, told[:, cycles.index(least)].tolist()), least)
 
 
 def _cuts(problem: FlatPlan, room: int, *, fixed: bool) -> NDArray[np.int64]:
     """Plans to try that a tile of some bytes has room for, as `causal_cuts` has them."""
     shape, (down, across), smaller = problem.shape, problem.group, (1,) if fixed else _SMALLER
-    sides = [[each // part for part in smaller if each % part == 0] for each in (down, across)]
-    groups, word = np.array([*product(*sides)]), filled_keys(problem.place, 1)
+    groups, word = _groups(down, across, smaller), filled_keys(problem.place, 1)
     found: NDArray[np.int64] = causal_cuts(
         groups, problem.sizes, shape.sharers, shape.q_length, word, room
     )
     return found
 
 
+@lru_cache(256)
+def _groups(down: int, across: int, smaller: tuple[int, ...]) -> NDArray[np.int64]:
+    """A group, and those of parts of its rows and columns."""
+    sides = [[each // part for part in smaller if each % part == 0] for each in (down, across)]
+    return np.array([*product(*sides)])
+
+
 def _plan(problem: FlatPlan, cut: list[int]) -> FlatPlan:
     """The plan of a column of `causal_cuts`."""
     rows, keys, q_blocks, kv_blocks, down, across, *_ = cut
     block = Block(rows, keys, problem.shape.qk_depth, problem.shape.v_depth)
-    return replace(
-        problem, block=block, q_blocks=q_blocks, kv_blocks=kv_blocks, group=(down, across)
-    )
+    how = problem.method, problem.schedule, problem.exponent, problem.operands, problem.heads
+    group = down, across
+    return FlatPlan(problem.place, problem.shape, block, q_blocks, kv_blocks, group, *how)

@@ -8,7 +8,10 @@ tiles has to do together comes after each stream.
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tlm.compiled import allocating, forget_stale
+from tlm.compute.vector_unit import pass_cycles
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
     multicast_cycles_over,
@@ -17,9 +20,9 @@ from tlm.interconnect.transfer_times import (
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, served_cycles, store_law
-from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts, counts_of_all
+from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts
 from workloads.kernels.attention.plan import Cut, flits
-from workloads.kernels.parts.channels import sharing
+from workloads.kernels.parts.channels import most_of_columns, sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
@@ -104,7 +107,43 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
     return longest + late + joined.end + end
 
 
-def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
+class _Alone(NamedTuple):
+    """What tiles that work alone have in common.
+
+    Attributes:
+        tiles: Of the grid.
+        cols: Of these, those of a row.
+        heads: Problems of their own.
+        unseen: Tokens that the first row of a head does not see but for its own.
+        qk_depth: Columns of Q and K.
+        v_depth: Columns of V.
+        lanes: Elements of a word of the vector engine.
+        pipeline_cycles: Cycles of a pass beyond one a word.
+        macs: That the matrix engine makes in a cycle at its peak.
+        macs_after: The same with an operand of the vector engine.
+        causal: Whether there is a causal mask.
+        memory: Whether operands lie in off-chip memory.
+        at_tiles: Whether each tile has a channel of its own.
+    """
+
+    tiles: int
+    cols: int
+    heads: int
+    unseen: int
+    qk_depth: int
+    v_depth: int
+    lanes: int
+    pipeline_cycles: int
+    macs: float
+    macs_after: float
+    causal: bool
+    memory: bool
+    at_tiles: bool
+
+
+def least_cycles(
+    problem: FlashPlan, rows: NDArray[np.int64], lengths: NDArray[np.int64], timing: NocTiming
+) -> NDArray[np.float64]:
     """What tiles that work alone take at least, however their keys are cut.
 
     That is the passes over all scores, or all products, behind the first rows of Q; or the keys and
@@ -112,26 +151,65 @@ def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     has its share of what is seen, and one of them a stream that sees all keys. Before keys and
     values rows of Q come on top: not less than the last unit that a channel fills up, which its
     tile need not wait for.
+
+    Args:
+        problem: The problem; its keys do not matter.
+        rows: Of blocks.
+        lengths: Keys of a head.
+        timing: Of the network.
+
+    Returns:
+        Shape (rows, lengths).
     """
-    place, shape, number = problem.place, problem.shape, counts_of_all(problem, cut)
-    part: Any = 1.0
-    if shape.causal:
-        every = number.streams * number.rows * number.cols
-        part = shape.heads * cut.q_blocks / every * (1 - (shape.q_length - 1) / (2 * cut.length))
-    most = np.maximum(part * number.streams, 1)
-    passes = _PASSES * place.vector.pass_cycles_over(cut.rows, cut.keys)
+    place, shape, edge = problem.place, problem.shape, problem.place.offchip
     after = place.after_vector or place.matrix
-    products = cut.rows * cut.keys * shape.qk_depth / place.matrix.macs_per_cycle
-    products = products + cut.rows * cut.keys * shape.v_depth / after.macs_per_cycle
-    least = most * np.maximum(passes, products)
-    if place.offchip is None:
-        return least
-    q, k, v = (
-        served_cycles(timing, place.offchip, flits(problem, name, cut.rows, cut.keys))
-        for name in ("q", "k", "v")
-    )
-    sharers = sharing(place.offchip, number.rows, number.cols).most
-    return np.maximum(sharers * q + least, part * sharers * number.streams * (k + v))
+    served, sharers = np.zeros(len(rows) + 2 * len(lengths), np.int64), np.ones(1, np.int64)
+    if edge is not None:
+        blocks = ("q", rows, 1), ("k", 1, lengths), ("v", 1, lengths)
+        q, k, v = (flits(problem, *each) for each in blocks)
+        served = served_cycles(timing, edge, np.concatenate((q, k, v)))
+        sharers = sharers if edge.at_tiles else most_of_columns(edge)
+    alone = _Alone(
+        place.rows * place.cols, place.cols, shape.heads, shape.q_length - 1, shape.qk_depth,
+        shape.v_depth, place.vector.lanes, place.vector.pipeline_cycles,
+        place.matrix.macs_per_cycle, after.macs_per_cycle, shape.causal, edge is not None,
+        edge is not None and edge.at_tiles,
+    )  # fmt: skip
+    found: NDArray[np.float64] = _least(alone, shape.rows, rows, lengths, served, sharers)
+    return found
+
+
+@allocating
+def _least(
+    alone: _Alone, of_head: int, rows: NDArray[np.int64], lengths: NDArray[np.int64],
+    served: NDArray[np.int64], sharers: NDArray[np.int64],
+) -> NDArray[np.float64]:  # fmt: skip
+    """``served``: for which a channel is busy with blocks of Q, then all of K, then all of V."""
+    found = np.empty((len(rows), len(lengths)))
+    for high in range(len(rows)):
+        every = alone.heads * -(-of_head // rows[high])
+        streams = -(-every // alone.tiles)
+        needed = -(-every // streams)
+        down, across = -(-needed // alone.cols), min(needed, alone.cols)
+        for number in range(len(lengths)):
+            length, part = lengths[number], 1.0
+            if alone.causal:
+                part = every / (streams * down * across) * (1 - alone.unseen / (2 * length))
+            most = max(part * streams, 1.0)
+            passes = _PASSES * pass_cycles(alone.lanes, alone.pipeline_cycles, rows[high], length)
+            products = rows[high] * length * alone.qk_depth / alone.macs
+            products = products + rows[high] * length * alone.v_depth / alone.macs_after
+            least = most * max(float(passes), products)
+            if alone.memory:
+                q, first = served[high], len(rows) + number
+                keys = served[first] + served[first + len(lengths)]
+                busiest = 1 if alone.at_tiles else down * sharers[across - 1]
+                least = max(busiest * q + least, part * busiest * streams * keys)
+            found[high, number] = least
+    return found
+
+
+forget_stale(_least)
 
 
 class _Work(NamedTuple):

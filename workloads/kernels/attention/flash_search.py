@@ -98,17 +98,16 @@ def alone_within(
     None of others. Rows of blocks with which that is out of question are not tried.
     """
     problem = _problem(shapes[0], place, "network", None)
-    high = np.array(next(iter(_by_heights(problem, [1], whole=False))))
+    (heights,) = _by_heights(problem, [1], whole=False)
+    high = np.array(heights)
     keys = np.array([shape.kv_length for shape in shapes])
-    blocks = ceil_div(problem.shape.rows, high)[:, None]
-    least = least_cycles(problem, Cut(high[:, None], keys, blocks, 1, 1, 1, keys), place.timing)
-    may = least <= np.array(cycles)
+    may = least_cycles(problem, high, keys, place.timing) <= np.array(cycles)
     found: list[Found[FlashPlan] | None] = [None] * len(shapes)
     which = np.flatnonzero(may.any(axis=0)).tolist()
     if which:
-        heights = {tuple(high[may.any(axis=1)].tolist()): [1]}
+        tried = {tuple(high[may.any(axis=1)].tolist()): [1]}
         some = [shapes[at] for at in which]
-        for at, one in zip(which, _fastest(problem, some, _TURNS, heights), strict=True):
+        for at, one in zip(which, _fastest(problem, some, _TURNS, tried), strict=True):
             found[at] = None if isinstance(one, int) or one.cycles > cycles[at] else one
     return found
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from tlm.compiled import Numbers, inlined
+
 
 class Slices(NamedTuple):
     """Cycles of slices of one kind.
@@ -93,3 +95,29 @@ class Costs(NamedTuple):
     unseen: Slices
     total: Stored
     o: Stored
+
+
+#: Where a table of costs has the cycles for which a channel is busy with the mask of one tile.
+MASK_SERVED = 46
+
+
+@inlined
+def costs_of(own: Numbers[int]) -> Costs:
+    """From a row of numbers: those of a block's rows, of its keys, and of both."""
+    return Costs(
+        column=own[0], deep=own[1], ask=own[2], sent=own[3], added=own[4] != 0, summed=own[5],
+        rows=Together(own[6], own[7], own[8], own[9] != 0), q=_slices(own, 10),
+        unseen=_slices(own, 15), total=_stored(own, 20), o=_stored(own, 24),
+        k=_slices(own, 28), v=_slices(own, 33),
+        scores=own[38], output=own[39], wide=own[40], mask=_slices(own, 41),
+    )  # fmt: skip
+
+
+@inlined
+def _slices(own: Numbers[int], at: int) -> Slices:
+    return Slices(own[at], own[at + 1], own[at + 2], own[at + 3], own[at + 4])
+
+
+@inlined
+def _stored(own: Numbers[int], at: int) -> Stored:
+    return Stored(own[at], own[at + 1], own[at + 2], own[at + 3])

@@ -10,12 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import Core, in_place, products
 from workloads.kernels.attention.dealing import alike
-from workloads.kernels.attention.flat_memory import Sizes, alike_streams, brought_blocks, cut_bytes
-from workloads.kernels.attention.flat_work import Streams, Totals, deal, totals_of
+from workloads.kernels.attention.flat_memory import Sizes, brought_blocks, cut_bytes
+from workloads.kernels.attention.flat_work import (
+    Head,
+    Streams,
+    Totals,
+    deal,
+    streams_of,
+    totals_of,
+)
 from workloads.kernels.attention.groups import Groups, PartlySeen
 from workloads.kernels.attention.plan import AttentionPlan, TileWork
 from workloads.kernels.attention.shape import AttentionShape, Block
@@ -71,7 +77,7 @@ class FlatPlan(AttentionPlan):
     @property
     def depth(self) -> int:
         """Blocks under way at a time."""
-        return 2 if self.schedule == "async" and self.streams * self.kv_blocks > 1 else 1
+        return self.all_streams.depth
 
     @property
     def mask_parts(self) -> bool:
@@ -81,18 +87,17 @@ class FlatPlan(AttentionPlan):
     @property
     def padded(self) -> bool:
         """Whether a stream's last blocks have keys that are padding, and no causal mask."""
-        filled = self.block.keys * self.kv_blocks * self.group[1]
-        return filled > self.shape.kv_length and not self.shape.causal
+        return self.all_streams.padded > 0
 
-    @cached_property
+    @property
     def streams(self) -> int:
         """Blocks of rows of Q that a group goes through; of the group with the most."""
-        return ceil_div(self.shape.heads * self.q_blocks, self.most_groups)
+        return self.all_streams.streams
 
-    @cached_property
+    @property
     def alike(self) -> int:
         """Streams of one head, one after the other, in every group."""
-        return int(alike_streams(self.streams, self.q_blocks))
+        return self.all_streams.alike
 
     @property
     def loads(self) -> int:
@@ -112,29 +117,7 @@ class FlatPlan(AttentionPlan):
     @cached_property
     def all_streams(self) -> Streams:
         """Streams of all groups, for compiled code; without a causal mask those of one."""
-        shape, block, groups = self.shape, self.block, self.groups
-        (down, across), causal = self.group, shape.causal
-        number = len(groups.down) * len(groups.across) if causal else 1
-        return Streams(
-            heads=shape.heads if causal else self.streams,
-            sharers=shape.sharers,
-            rows=shape.rows,
-            keys=shape.kv_length,
-            unseen=shape.q_length - 1,
-            span=down * block.rows,
-            wide=across * block.keys,
-            q_blocks=self.q_blocks if causal else 1,
-            kv_blocks=self.kv_blocks,
-            padded=int(self.padded),
-            causal=int(causal),
-            groups=number,
-            streams=self.streams,
-            alike=self.alike,
-            states=min(self.depth, self.heads),
-            down=down,
-            across=across,
-            beside=len(groups.across),
-        )
+        return streams_of(self.head, *self.cut, *self.group)
 
     @cached_property
     def totals(self) -> Totals:
@@ -161,20 +144,13 @@ class FlatPlan(AttentionPlan):
         every = self.groups
         if not self.shape.causal or not every.differ:
             return every
-        (top, left), beside = divmod(self.totals.busiest, len(every.across)), len(every.across)
-        whole = (self.totals.busiest + self.totals.alike) // beside
-        bottom = top + 1 if left else max(top + 1, whole)
-        return every._replace(down=every.down[top:bottom])
+        return every.with_work(self.totals.busiest, self.totals.alike)
 
     @cached_property
     def groups(self) -> Groups:
         """Groups that have streams: the last of the grid."""
-        (rows, cols), place = self.group, self.place
-        needed = ceil_div(self.shape.heads * self.q_blocks, self.streams)
-        across = min(needed, place.cols // cols)
-        end = place.rows // rows
-        first = end - ceil_div(needed, across)
-        return Groups(self.group, range(first, end), range(across), first)
+        first, end = self.all_streams.first, self.place.rows // self.group[0]
+        return Groups(self.group, range(first, end), range(self.all_streams.beside), first)
 
     @property
     def most_groups(self) -> int:
@@ -262,10 +238,19 @@ class FlatPlan(AttentionPlan):
         return next(one for at, one in self.cores if down in at.down and across in at.across)
 
     @property
+    def cut(self) -> tuple[int, int, int, int]:
+        """Rows and keys of a block, and blocks of rows and of keys."""
+        return self.block.rows, self.block.keys, self.q_blocks, self.kv_blocks
+
+    @property
     def tile_bytes(self) -> int:
         """Memory of a tile that the program takes, whose results lie elsewhere."""
-        cut = self.block.rows, self.block.keys, self.q_blocks, self.kv_blocks
-        return int(cut_bytes(self.sizes, *cut, *self.group))
+        return int(cut_bytes(self.sizes, *self.cut, *self.group))
+
+    @property
+    def head(self) -> Head:
+        """What decides what there is to do."""
+        return Head(self.sizes, self.shape.sharers, self.shape.q_length)
 
     @property
     def sizes(self) -> Sizes:
@@ -291,8 +276,10 @@ class FlatPlan(AttentionPlan):
         # together.
         own = self.operands in BY_MESSAGES and self.place.offchip is not None
         taken = rows * (cols - own) * totals.all_streams * flits("q") + cols * (rows - own) * kept
-        output = self.outputs(self.groups, 0)[0]
-        column = self._all_reductions(self.groups, "top", "maximum")[0]
+        # Of one of the lines of each column of groups.
+        one = self.groups._replace(across=self.groups.across[:1])
+        output = self.outputs(one, 0)[0]
+        column = self._all_reductions(one, "top", "maximum")[0]
         taken += rows * totals.all_streams * reduce_messages(output) * flits("o")
         taken += 2 * rows * totals.all_items * all_reduce_messages(column) * column.flits
         if self.shape.causal:

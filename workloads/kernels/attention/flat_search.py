@@ -20,6 +20,7 @@ from tlm.errors import InputError, choose
 from workloads.kernels.attention.causal_search import fastest_causal
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_cuts import blocks_of_keys
+from workloads.kernels.attention.flat_memory import Sizes as Fit
 from workloads.kernels.attention.flat_memory import cut_bytes
 from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan
 from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
@@ -104,7 +105,7 @@ def _found(
     if shape.causal:
         return fastest_causal(problem, fixed=fixed)
     rows, keys, q_blocks, kv_blocks = _cuts(problem, group)
-    busy = _busy(problem, rows, keys, q_blocks, kv_blocks)
+    busy = _busy(place, problem.sizes, group, rows, keys, q_blocks, kv_blocks)
     enough = busy & (ceil_div(shape.heads * q_blocks, problem.most_groups) >= problem.heads)
     # Of busy ones that with the most rows reads least.
     row, col = np.argwhere(enough if enough.any() else busy)[0]
@@ -141,15 +142,15 @@ def check_group(group: tuple[int, int], place: Place) -> None:
 
 
 def _busy(
-    problem: FlatPlan, rows: Sizes, keys: Sizes, q_blocks: Any, kv_blocks: Any
-) -> NDArray[np.bool_]:
+    place: Place, sizes: Fit, group: tuple[int, int], rows: Sizes, keys: Sizes, q_blocks: Any,
+    kv_blocks: Any,
+) -> NDArray[np.bool_]:  # fmt: skip
     """Which slices fit and keep the matrix engine as busy as it should be, or about as it can.
 
     Raises:
         InputError: if none fits.
     """
-    place, shape = problem.place, problem.shape
-    needed = cut_bytes(problem.sizes, rows, keys, q_blocks, kv_blocks, *problem.group)
+    needed = cut_bytes(sizes, rows, keys, q_blocks, kv_blocks, *group)
     fits = needed <= place.tile_bytes
     if not fits.any():
         raise InputError(
@@ -157,9 +158,9 @@ def _busy(
             f"{place.tile_bytes}"
         )
     after = place.after_vector or place.matrix
-    scores = place.matrix.gemm_cycles_over(rows, np.array(shape.qk_depth), keys)
-    cycles = scores + after.gemm_cycles_over(rows, keys, np.array(shape.v_depth))
-    macs = rows * keys * (shape.qk_depth + shape.v_depth)
+    scores = place.matrix.gemm_cycles_over(rows, np.array(sizes.qk_depth), keys)
+    cycles = scores + after.gemm_cycles_over(rows, keys, np.array(sizes.v_depth))
+    macs = rows * keys * (sizes.qk_depth + sizes.v_depth)
     use = np.where(fits, macs / (place.matrix.macs_per_cycle * cycles), 0.0)
     most = float(use.max())
     busy: NDArray[np.bool_] = use >= (_BUSY if most >= _BUSY else _BUSY * most)
@@ -189,18 +190,18 @@ def _group(problem: FlatPlan) -> tuple[int, int]:
 
 def _slice(problem: FlatPlan) -> tuple[int, int]:
     """Rows and keys of the least slice that keeps the matrix engine busy: powers of two."""
-    shape = problem.shape
+    shape, sizes = problem.shape, problem.sizes
     rows, keys = shape.rows.bit_length(), shape.kv_length.bit_length()
     if shape.causal:  # others know from the keys whether some are padding
-        problem = replace(problem, shape=replace(shape, q_length=1, kv_length=1))
-    return _least_slice(problem, rows, keys)
+        sizes = sizes._replace(keys=1)
+    return _least_slice(problem.place, sizes, rows, keys)
 
 
 @lru_cache(1 << 10)
-def _least_slice(problem: FlatPlan, rows_bits: int, keys_bits: int) -> tuple[int, int]:
+def _least_slice(place: Place, sizes: Fit, rows_bits: int, keys_bits: int) -> tuple[int, int]:
     """The same, of lengths of so many bits."""
     rows, keys = 1 << np.arange(rows_bits)[:, None], 1 << np.arange(keys_bits)
-    area = np.where(_busy(problem, rows, keys, 2, 2), rows * keys, np.inf)
+    area = np.where(_busy(place, sizes, (1, 1), rows, keys, 2, 2), rows * keys, np.inf)
     # Of equal ones the nearest to a square.
     unequal = np.where(area == area.min(), np.abs(np.log2(rows / keys)), np.inf)
     row, col = np.unravel_index(int(unequal.argmin()), unequal.shape)

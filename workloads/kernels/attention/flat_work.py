@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlm.compiled import Numbers, allocating, compiled, forget_stale, inlined
+from tlm.compiled import Numbers, allocating, compiled, forget_stale, inlined, law
 from workloads.kernels.attention.dealing import dealt_number
+from workloads.kernels.attention.flat_memory import Sizes, alike_streams
 from workloads.kernels.attention.flat_order import BLOCKS, MASK, WHOLE
 from workloads.kernels.attention.shape import blocks_seen
 
@@ -38,6 +39,8 @@ class Streams(NamedTuple):
         down: Rows of tiles of a group.
         across: Columns.
         beside: Groups of a row of the grid.
+        first: The first row of the grid's groups that has any.
+        depth: Blocks under way at a time.
     """
 
     heads: int
@@ -58,6 +61,8 @@ class Streams(NamedTuple):
     down: int
     across: int
     beside: int
+    first: int
+    depth: int
 
 
 class Totals(NamedTuple):
@@ -88,6 +93,68 @@ class Totals(NamedTuple):
     all_loads: int
     masks: int
     parts: int
+
+
+class Head(NamedTuple):
+    """What of a problem decides what there is to do.
+
+    Attributes:
+        sizes: What decides how much memory it takes.
+        sharers: Rows of a token.
+        tokens: Of a head of Q.
+    """
+
+    sizes: Sizes
+    sharers: int
+    tokens: int
+
+
+@law
+def streams_of(
+    head: Head, rows: int, keys: int, q_blocks: int, kv_blocks: int, down: int, across: int
+) -> Streams:
+    """Streams of a cut of a head's rows and keys; without a causal mask those of one group.
+
+    Args:
+        head: The problem.
+        rows: Of a block.
+        keys: Of a block.
+        q_blocks: Blocks of rows beside those of a group.
+        kv_blocks: Blocks of keys.
+        down: Rows of a group.
+        across: Columns.
+    """
+    sizes, causal = head.sizes, head.sizes.causal
+    below, beside = sizes.rows // down, sizes.cols // across
+    streams = -(-sizes.heads * q_blocks // (below * beside))
+    depth = min(sizes.turns, streams * kv_blocks)
+    # Groups that have streams are the last of the grid.
+    needed = -(-sizes.heads * q_blocks // streams)
+    beside = min(needed, beside)
+    lines = -(-needed // beside)
+    padded = keys * kv_blocks * across > sizes.keys and not causal
+    return Streams(
+        sizes.heads if causal else streams,
+        head.sharers,
+        head.tokens * head.sharers,
+        sizes.keys,
+        head.tokens - 1,
+        down * rows,
+        across * keys,
+        q_blocks if causal else 1,
+        kv_blocks,
+        1 if padded else 0,
+        1 if causal else 0,
+        lines * beside if causal else 1,
+        streams,
+        alike_streams(streams, q_blocks),
+        min(depth, sizes.states),
+        down,
+        across,
+        beside,
+        below - lines,
+        depth,
+    )
 
 
 @compiled

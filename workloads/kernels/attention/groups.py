@@ -5,6 +5,7 @@ from functools import lru_cache
 from itertools import chain, product
 from typing import NamedTuple
 
+from tlm.compiled import law
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.vector.softmax import diagonal
@@ -85,14 +86,31 @@ class Groups(NamedTuple):
             for row, col in enumerate(places)
         ]
 
+    def with_work(self, number: int, alike: int) -> "Groups":
+        """The rows of groups from that of a number on which have the same work as it.
+
+        Args:
+            number: Of a group, row after row.
+            alike: Groups with the same work from it on.
+        """
+        (top, left), beside = divmod(number, len(self.across)), len(self.across)
+        bottom = top + 1 if left else max(top + 1, (number + alike) // beside)
+        return self._replace(down=self.down[top:bottom])
+
     @property
     def differ(self) -> bool:
         """Whether roots of ``q`` are in other columns of some of them than of others."""
-        return min(self._apart, len(self.down)) > 1
+        return differ(*self.size, len(self.down))
 
     @property
     def _apart(self) -> int:
         return max(1, self.size[1] // self.size[0])
+
+
+@law
+def differ(rows: int, cols: int, down: int) -> bool:
+    """`Groups.differ` of so many rows of groups of some rows and columns of tiles."""
+    return min(max(1, cols // rows), down) > 1
 
 
 class PartlySeen(NamedTuple):

@@ -21,7 +21,7 @@ from workloads.kernels.attention.shape import (
     seen_of_tiles,
     unseen_score,
 )
-from workloads.machine.place import Place
+from workloads.machine.place import Place, block_flits
 
 
 class Cut(NamedTuple):
@@ -203,22 +203,65 @@ def held_blocks(shared: bool, depth: Any, loads: Any) -> Any:
     return np.minimum(depth + 1 if shared else depth, loads)
 
 
+class Widths(NamedTuple):
+    """What decides how many flits blocks of rows and keys have.
+
+    Attributes:
+        qk_depth: Columns of Q and K.
+        v_depth: Columns of V.
+        element_bits: Bits of an operand.
+        sum_bits: Bits of a sum.
+        flit_bits: Bits of a flit.
+        whole_lines: Whether each line begins in a flit of its own.
+        shared: Whether values are taken from the blocks of keys.
+    """
+
+    qk_depth: int
+    v_depth: int
+    element_bits: int
+    sum_bits: int
+    flit_bits: int
+    whole_lines: bool
+    shared: bool
+
+
+#: Blocks by name, and their numbers for compiled code.
+NAMES = ("q", "k", "v", "o", "mask", "unseen", "total")
+_Q, _K, _V, _O, _MASK, _UNSEEN, _TOTAL = range(len(NAMES))
+
+
+def widths(problem: AttentionPlan) -> Widths:
+    """Those of a problem's blocks."""
+    place, shape = problem.place, problem.shape
+    return Widths(
+        shape.qk_depth, shape.v_depth, place.element_bits, place.sum_bits,
+        8 * place.timing.flit_bytes, place.whole_lines, problem.shared,
+    )  # fmt: skip
+
+
 def flits(problem: AttentionPlan, name: str, rows: Any, keys: Any) -> Any:
     """Flits of a block of so many rows and keys: see `AttentionPlan.flits`."""
-    place, shape = problem.place, problem.shape
-    if name == "v" and problem.shared:
+    return flits_of(widths(problem), NAMES.index(name), rows, keys)
+
+
+@law
+def flits_of(of: Widths, block: int, rows: Any, keys: Any) -> Any:
+    """`flits` of a block by its number in `NAMES`."""
+    if block == _V and of.shared:
         return 0 * keys
-    lines, elements = {
-        "q": (shape.qk_depth, rows),
-        "k": (shape.qk_depth, keys),
-        "v": (keys, shape.v_depth),
-        "o": (rows, shape.v_depth),
-        "total": (rows, 1),
-        "mask": (rows, keys),
-        "unseen": (rows, 1),
-    }[name]
-    bits = place.sum_bits if name in ("o", "total", "mask", "unseen") else place.element_bits
-    return place.flits(lines, elements, bits)
+    bits = of.element_bits if block in (_Q, _K, _V) else of.sum_bits
+    lines, elements = rows, 1
+    if block == _Q:
+        lines, elements = of.qk_depth, rows
+    elif block == _K:
+        lines, elements = of.qk_depth, keys
+    elif block == _V:
+        lines, elements = keys, of.v_depth
+    elif block == _O:
+        elements = of.v_depth
+    elif block == _MASK:
+        elements = keys
+    return block_flits(of.whole_lines, of.flit_bits, lines, elements, bits)
 
 
 def put_masks(plan: AttentionPlan, memory: TileBlocks) -> None:

@@ -26,6 +26,11 @@ def sharing(edge: Edge, rows: Any, cols: Any) -> Sharing:
     return Sharing(rows * most[cols - 1], rows + aside, 1 + aside)
 
 
+def most_of_columns(edge: Edge) -> NDArray[np.int64]:
+    """Of so many columns of tiles those of the channel that has the most, less one."""
+    return _columns(edge)[1]
+
+
 @lru_cache(256)
 def _columns(edge: Edge) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of so many columns the farthest from its channel, and most columns of a channel."""
