@@ -23,7 +23,7 @@ from workloads.kernels.gemm.stream_steps import (
     CutFigures,
     Numbers,
     blocks_of,
-    cut_figures,
+    figures_on,
 )
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
@@ -189,7 +189,7 @@ def _likely(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
     Raises:
         InputError: if none fits.
     """
-    columns = np.array([cut_figures(problem.place, cut) for cut in cuts]).T
+    columns = np.array([*map(figures_on(problem.place), cuts)]).T
     m, n, k = blocks_of(problem, CutFigures(*columns[:, :, None]).parts, (1, 1, 1))
     # Lines of the project's own tiles are whole words: what is stored has no gaps between them.
     place = problem.place

@@ -4,8 +4,8 @@ Every number here may be an array with one element for each candidate.
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,9 +127,18 @@ def blocks_of(problem: StreamPlan, parts: Iterable[Numbers], sides: Iterable[Num
     )
 
 
-@lru_cache(1 << 14)
 def cut_figures(place: Place, cut: GridCut) -> CutFigures:
     """Those of one cut."""
+    return figures_on(place)(cut)
+
+
+@lru_cache(64)
+def figures_on(place: Place) -> Callable[[GridCut], CutFigures]:
+    """`cut_figures` of a place, of which a search looks up many: each is found once."""
+    return lru_cache(1 << 14)(partial(_figures, place))
+
+
+def _figures(place: Place, cut: GridCut) -> CutFigures:
     plan = StreamPlan(place, (1, 1, 1), 1, cut, (1, 1, 1), place.method(None))
     hops = []
     for name in "ab":
