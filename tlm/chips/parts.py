@@ -47,6 +47,7 @@ def noc_timing(chip: Chip) -> NocTiming:
         acknowledge_cycles=chip.noc.acknowledge_cycles,
         data_cycles=chip.noc.data_cycles,
         buffer_flits=chip.noc.buffer_flits,
+        packet_flits=chip.noc.packet_flits,
     )
 
 

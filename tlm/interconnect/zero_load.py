@@ -160,6 +160,11 @@ class NocTiming:
         return self.fifo_depth
 
     @property
+    def packet_bound(self) -> int:
+        """Flits of the longest packet of a multicast."""
+        return self.fifo_depth
+
+    @property
     def tile_places(self) -> int:
         """Flits that the output to the tile buffers."""
         return self.output_depth if self.tile_depth is None else self.tile_depth
@@ -288,12 +293,19 @@ class Launching(NocTiming):
 
 @dataclass(frozen=True, slots=True)
 class Profiled(NocTiming):
-    """A network that a chip's profile describes: no message is cut, however long.
+    """A network that a chip's profile describes: a message alone is as fast as if it were not cut.
 
-    ``fifo_depth`` bounds packets, so it is as good as none; what a buffer holds is another figure.
+    So ``fifo_depth`` is as good as none. What a buffer holds, and the packets into which multicasts
+    that meet others are cut, are other figures.
     """
 
     buffer_flits: int = 1
+    packet_flits: int = 1
+
+    @property
+    def packet_bound(self) -> int:
+        """See `NocTiming`."""
+        return min(self.packet_flits, self.buffer_flits)
 
     @property
     def input_places(self) -> int:

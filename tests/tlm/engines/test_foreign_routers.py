@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
-from tlm.program import Engine, Load, Multicast, Program, Reduce, Relay, Send, Work
+from tlm.program import Engine, Load, Multicast, Program, Reduce, Relay, Roots, Send, Work
 from tlm.program.operations import Along, Operation
 
 _CHIPS = ("flat32", "flat32-wafer", "npusim-large", "npusim-small", "wse2")
@@ -62,6 +63,19 @@ def test_a_transfer_alone_takes_the_cycles_of_the_closed_form(
     ):
         # The tail flit is there a cycle after its handshake.
         assert at_and_lt(chip, operation) == (expected + 1, expected + 1), operation
+
+
+@pytest.mark.parametrize("flits", [16, 25, 150])
+def test_multicasts_that_meet_take_turns_by_packets(flits: int) -> None:
+    # Of two messages each waits for packets of the other one at all tiles that both come to.
+    chip, line = find_tiles("npusim-small"), range(8)
+    rows = Multicast(Roots(line, np.full(8, 3)), "row", line, flits)
+    columns = Multicast(Roots(line, np.full(8, 4)), "column", line, flits)
+    router, program = chip_router(chip), program_of(rows, columns)
+    mesh = HandshakeMesh(8, 8, router.timing)
+    at = run_at(program, replace(router.timing, fifo_depth=router.packet_flits), mesh).cycles
+    timing = noc_timing(chip)
+    assert abs(run_lt(program, timing).cycles - at) <= 0.05 * at
 
 
 def test_a_buffer_that_would_make_gaps_is_refused() -> None:

@@ -132,7 +132,7 @@ class _LooseRun:
         self._bound_cycles = 0
         # Of other routers, and where it would take minutes, only ports contend.
         followed = timing.cut_through and timing.link_interval_cycles == 1
-        packets = form.multicasts + form.multicast_flits // timing.fifo_depth
+        packets = form.multicasts + form.multicast_flits // timing.packet_bound
         followed &= packets <= _MOST_PACKETS
         self._held = Held(most_under_way(rows, cols) if followed else 0)
         self._links: MulticastLinks | None = None

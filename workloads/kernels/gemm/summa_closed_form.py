@@ -51,7 +51,7 @@ class Block:
         there = arrival_cycles(timing, int(forks), flits, multicast=forks)
         hold = hold_cycles(timing, flits, multicast=forks)
         tail = there - timing.hop_cycles * forks - timing.launch_cycles - hold
-        return cls(flits, hold, tail, flits <= timing.fifo_depth)
+        return cls(flits, hold, tail, flits <= timing.packet_bound)
 
     def flow(self, begin: Times) -> "Flow":
         """Such blocks that begin at some times, and have nothing in their way."""
@@ -240,8 +240,8 @@ class _Panels:
         )
 
     def _held(self, root: int, flow: Flow) -> Flow:
-        """A's panel as its root sends it: buffers on the way take some flits of what waits."""
-        room = self._timing.fifo_depth - self._timing.return_cycles
+        """A's panel as its root sends it: a packet of what waits is in each buffer on the way."""
+        room = self._timing.packet_bound - self._timing.return_cycles
         held = (flow.cycles - room * np.abs(self._cols - root)).max()
         busy = self._a.hold if self._a.whole else max(self._a.hold, float(held))
         cycles = np.maximum(flow.cycles, busy)

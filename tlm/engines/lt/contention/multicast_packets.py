@@ -109,6 +109,7 @@ class Router(NamedTuple):
     hop: int
     ejection: int
     depth: int  # flits of a buffer
+    packet: int  # of the longest packet
     gap: int  # from the last flit's leaving the buffer behind to the start of a full packet
     returns: int  # from a flit's leaving a buffer to the next one's coming in
     following: int  # from a last flit's leaving the root's buffer to the next one's being in front
@@ -131,10 +132,11 @@ def router_of(timing: NocTiming) -> Router:
     return Router(
         hop=timing.hop_cycles,
         ejection=timing.ejection_cycles,
-        depth=timing.fifo_depth,
+        depth=timing.input_places,
+        packet=timing.packet_bound,
         gap=1 + timing.multicast_gap_cycles - timing.hop_cycles,
         returns=timing.return_cycles,
-        following=max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.fifo_depth),
+        following=max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.input_places),
     )
 
 
@@ -218,7 +220,7 @@ def _offer(network: Network, k: int) -> None:
     number = tree[Tree.BASE] + tree[Tree.ROOT] * tree[Tree.STEP]
     own = network.nodes[number, MeshPort.LOCAL * _BLOCK : (MeshPort.LOCAL + 1) * _BLOCK]
     left = own[Block.LEFT]
-    flits = min(network.router.depth, tree[Tree.FLITS] - tree[Tree.SENT])
+    flits = min(network.router.packet, tree[Tree.FLITS] - tree[Tree.SENT])
     tree[Tree.SENT] += flits
     if tree[Tree.SENT] == tree[Tree.FLITS]:
         # The tail goes in where the flit left that was before it by as many as the buffer holds.

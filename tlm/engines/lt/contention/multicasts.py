@@ -73,7 +73,7 @@ class MulticastLinks:
         first = slot * self._lines
         trees = self._network.trees[first : first + len(ready)]
         self._describe(trees, multicast, ready, slot)
-        count = -(-multicast.flits // self._timing.fifo_depth)
+        count = -(-multicast.flits // self._timing.packet_bound)
         self._network.owed[slot] = len(ready) * len(multicast.segment) * count
         roots = multicast.near.index
         before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
