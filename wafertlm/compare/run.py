@@ -234,7 +234,7 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
         from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
         routers = CustomRouters.load(options.rtl)
-        timing = (routers.cut(routers.timing), routers.combines)
+        timing = (routers.timing, routers.cut(routers.timing), routers.combines)
     figures = result["interval"] or {}
     between = {
         f"{name}.mean" if isinstance(result[name], Mapping) else name: (ends["low"], ends["high"])
