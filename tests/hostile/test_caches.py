@@ -92,7 +92,7 @@ def test_a_damaged_cache_is_made_again(
         cache.cached("model", 1, make, shown="model", nodes=1, ask=asked.append)
 
     found()
-    (answer,) = (folder / "read").glob("*.json")
+    (answer,) = (folder / "asked").glob("*.json")
     (folder / "build-times.json").write_bytes(content)
     answer.write_bytes(content)
     found()

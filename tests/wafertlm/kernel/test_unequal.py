@@ -58,9 +58,12 @@ def apart() -> np.ndarray:
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_kernel_runs_beside_lines_out_of_use(kernel: Run, name: str) -> None:
     found = {level: kernel(name, apart(), "--level", level) for level in ("lt", "at")}
+    # Messages of an exchange meet everywhere, a little less where the tiles lie apart.
+    off = 0.1 if name == "exchange" else 0.05
+    less = 0.9 if name == "exchange" else 0.97
     for level, result in found.items():
         plain = kernel(name, None, "--level", level)
-        assert 0.97 * plain["cycles"] < result["cycles"] < 1.2 * plain["cycles"]
+        assert less * plain["cycles"] < result["cycles"] < 1.2 * plain["cycles"]
         assert result["tiles"]["disabled_tiles"] == 3
         assert result["tiles"]["harvested_rows"] == [1]
         assert result["tiles"]["harvested_columns"] == [2]
@@ -68,8 +71,6 @@ def test_every_kernel_runs_beside_lines_out_of_use(kernel: Run, name: str) -> No
         assert result["tiles"]["lost_tiles"] == 6
         assert result["error"]["level_pct"] is None
         assert sum(result["breakdown_cycles"].values()) == result["cycles"]
-    # Messages of an exchange meet everywhere.
-    off = 0.1 if name == "exchange" else 0.05
     assert found["lt"]["cycles"] == pytest.approx(found["at"]["cycles"], rel=off)
 
 
