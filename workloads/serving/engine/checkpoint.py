@@ -8,7 +8,7 @@ import os
 import pickle
 import pickletools
 import time
-from array import _array_reconstructor, array  # type: ignore[attr-defined]
+from array import _array_reconstructor, array  # type: ignore[attr-defined]  # of CPython itself
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
