@@ -41,6 +41,7 @@ COMMANDS = {
 _OK, _CHECK_FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
 _LONGEST_MESSAGE = 300
 _CUT = " ... "
+_ENDS = signal.SIGINT, signal.SIGTERM
 _FAULT = re.compile(r"%Error|%Fatal|\berror:")
 
 
@@ -144,16 +145,21 @@ def main() -> None:
         end_all()
         raise KeyboardInterrupt
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupted)
     if sys.stdout is None or sys.stderr is None:  # closed by who started it: nothing to write to
         sys.exit(_BAD_INPUT)
     try:
-        status = run()
-    except Exception:
-        if not came:
-            raise
-        # The interrupt was raised where Python drops it, and then an ended process was missed.
+        for number in _ENDS:
+            signal.signal(number, interrupted)
+        try:
+            status = run()
+        except Exception:
+            if not came:
+                raise
+            # The interrupt was raised where Python drops it, and then an ended process was missed.
+            status = _interrupted()
+        for number in _ENDS:  # Python has only to end, and would do so by the signal
+            signal.signal(number, signal.SIG_IGN)
+    except KeyboardInterrupt:
         status = _interrupted()
     try:
         sys.stdout.flush()

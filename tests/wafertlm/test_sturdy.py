@@ -172,6 +172,26 @@ def test_what_fails_as_it_is_ended_is_no_failure() -> None:
     assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
 
 
+_TERM = "os.kill(os.getpid(), signal.SIGTERM)"
+
+
+@pytest.mark.parametrize(
+    ("works", "status"),
+    [(f"lambda: {_TERM}", 130), (f"lambda: atexit.register(lambda: {_TERM}) and 0", 0)],
+    ids=["before", "after"],
+)
+def test_the_signal_may_come_beside_the_work(works: str, status: int) -> None:
+    """Python then ended by it, with a traceback, as no program's end was at hand to take it."""
+    program = (
+        "import atexit, os, signal",
+        "from wafertlm import cli",
+        f"cli.run = {works}",
+        "cli.main()",
+    )
+    ran = subprocess.run([sys.executable, "-c", "\n".join(program)], capture_output=True, text=True)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (status, False)
+
+
 @pytest.mark.parametrize("raised", ["KeyboardInterrupt", "RuntimeError from None"])
 def test_what_is_ended_keeps_no_folder_of_its_runs(tmp_path: Path, raised: str) -> None:
     """Those of runs that fail stay for who looks for the fault; here there is none."""
