@@ -13,8 +13,6 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.
 # ones begin so, but who is done takes from another's end: files of many long tests would end last.
 # A worker that a hanging test ends is not replaced: another would hang on the same test.
 XDIST  := -n auto --maxprocesses 4 --max-worker-restart 0 --dist
-# Verilator's own library is compiled once, not in every model.
-export OBJCACHE := $(CURDIR)/.ci/object-cache
 
 .DEFAULT_GOAL := help
 .PHONY: help install tools demo picture docs notebooks test test-slow lint format gates proofs stress mutations accuracy kill bench pins record-slow clean

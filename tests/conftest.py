@@ -1,11 +1,13 @@
 """Settings and fixtures for all tests."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
 
+from cosim.verilated.cache import cache_folder
 from wafertlm.cli import run
 
 pytest_plugins = ["tests.specifications"]
@@ -14,6 +16,10 @@ pytest_plugins = ["tests.specifications"]
 # same in every run, so that a change is judged by what it changes.
 settings.register_profile("wafertlm", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("wafertlm")
+
+
+# Tests whose models lie elsewhere share what Verilator's own library was compiled to.
+os.environ.setdefault("WAFERTLM_OBJECTS", str((cache_folder() / "objects").absolute()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from cosim.verilated.cache import cache_folder
 from tlm.scratch import scratch_folder
 
+_KEEP_OBJECT = Path(__file__).with_name("keep_object.sh")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+,-]+")
 
 
@@ -54,11 +56,18 @@ class PlainNames:
         shutil.copytree(copy, folder, dirs_exist_ok=True)
 
     def environment(self, values: Mapping[str, str]) -> dict[str, str]:
-        """An environment in which make finds Verilator; a cache of objects only if it is plain."""
+        """An environment in which make finds Verilator, and compiles Verilator's library once.
+
+        A cache of objects that the user has, such as ccache, does so instead if its name is plain.
+        """
         kept = {name: value for name, value in values.items() if name != "OBJCACHE"}
-        if _PLAIN.fullmatch(values.get("OBJCACHE", "")):
-            kept["OBJCACHE"] = values["OBJCACHE"]
-        return kept | {"VERILATOR_ROOT": self.of(values["VERILATOR_ROOT"])}
+        given = values.get("OBJCACHE", "")
+        return kept | {
+            "OBJCACHE": given if _PLAIN.fullmatch(given) else f"sh {self.of(_KEEP_OBJECT)}",
+            "VERILATOR_ROOT": self.of(values["VERILATOR_ROOT"]),
+            "WAFERTLM_OBJECTS": values.get("WAFERTLM_OBJECTS")
+            or str((cache_folder() / "objects").absolute()),
+        }
 
     def told(self, text: str) -> str:
         """What a tool printed, with the user's own names."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.errors import SimulationError
 from cosim.verilated.cache import cached
+from cosim.verilated.plain_names import plain_names
 from cosim.verilated.toolchain import tool_versions, verilator_environment
 from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import REPOSITORY, source_hashes
@@ -82,9 +83,11 @@ class DrivenMesh:
             *(f"-G{name}={value}" for name, value in shape.items()),
             *(str(path) for path in (*_SOURCES, _DRIVER)),
         ]  # fmt: skip
-        outcome = subprocess.run(
-            command, env=verilator_environment(), capture_output=True, text=True, check=False
-        )
+        with plain_names() as names:
+            environment = names.environment(verilator_environment())
+            outcome = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=False
+            )
         if outcome.returncode:
             output = (outcome.stdout + outcome.stderr)[-4000:]
             raise SimulationError(f"building the driver of mesh failed:\n{output}")

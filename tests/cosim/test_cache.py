@@ -1,7 +1,9 @@
 """A built model is taken as long as all is as it was that Verilator read, named or not."""
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from calibration.simulator import build
 from cosim.block import RtlBlock, block_model
 from cosim.errors import SimulationError
 from cosim.spec.mesh import MeshSpec, load_spec
-from cosim.verilated import progress, toolchain
+from cosim.verilated import plain_names, progress, toolchain
 from cosim.verilated.library import Library
 from tests.specifications import TOY
 from tlm.interconnect.packets import Packets, TileSet
@@ -196,3 +198,37 @@ def test_a_folder_may_be_called_as_one_likes(
     built = build("wire_m", [source / "wire.sv"], {})
     assert (built.folder / "wire_m").is_file()
     assert not [*tmp_path.rglob("ran")]
+
+
+def test_the_library_of_verilator_is_compiled_once(tmp_path: Path) -> None:
+    """For all models whose options mean the same to it; a model's own files are, each time."""
+    compiler, include = tmp_path / "compiler", tmp_path / "tools" / "include"
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] || { echo "$@" >>ran; touch "$2"; }\n')
+    compiler.chmod(0o755)
+    include.mkdir(parents=True)
+    header = include / "verilated.h"
+    for path in (header, include / "verilated.cpp"):
+        path.touch()
+    environment = os.environ | {"WAFERTLM_OBJECTS": str(tmp_path / "the objects")}
+
+    def compiled(number: int, source: Path, *options: str) -> str:
+        """What the compiler was told in a folder; nothing if it was not called."""
+        folder = tmp_path / f"model {number}"
+        folder.mkdir()
+        object_file = f"{source.stem}.o"
+        words = [str(compiler), "-o", object_file, *options, str(source)]
+        script = Path(plain_names.__file__).with_name("keep_object.sh")
+        subprocess.run(["sh", script, *words], cwd=folder, env=environment, check=True)
+        assert (folder / object_file).exists()
+        ran = folder / "ran"
+        return ran.read_text() if ran.exists() else ""
+
+    library, own = include / "verilated.cpp", tmp_path / "Vtop.cpp"
+    assert "verilated.cpp" in compiled(1, library, "-O1", "-DVM_TRACE=0")
+    assert compiled(2, library, "-O1", "-DVM_TRACE=0") == ""
+    assert "OWN" not in compiled(3, library, "-O2", "-DOWN=1")
+    assert compiled(4, library, "-O2", "-DOWN=2") == ""
+    assert "VM_TRACE=1" in compiled(5, library, "-O1", "-DVM_TRACE=1")
+    header.write_text("// changed")
+    assert "-O1" in compiled(6, library, "-O1", "-DVM_TRACE=0")
+    assert compiled(7, own, "-O1", "-DOWN") == compiled(8, own, "-O1", "-DOWN") != ""
