@@ -56,7 +56,8 @@ def test_no_variant_is_faster_than_the_kernels_own(
 
 
 def test_collectives_are_compared() -> None:
-    given = [f"--{name.removesuffix('_rps')}={value}" for name, value in SERVED.items()]
+    short = SERVED | {"workload": "fixed:512:4"}  # few lengths: both are priced
+    given = [f"--{name.removesuffix('_rps')}={value}" for name, value in short.items()]
     with stopwatch() as watch:
         asked = variants("serve", given, ["collective=network,tree"])
         comparison = run_comparison("serve", asked, watch)
