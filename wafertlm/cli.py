@@ -41,7 +41,7 @@ COMMANDS = {
 _OK, _CHECK_FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
 _LONGEST_MESSAGE = 300
 _CUT = " ... "
-_ENDS = signal.SIGINT, signal.SIGTERM
+_ENDING = signal.SIGINT, signal.SIGTERM
 _FAULT = re.compile(r"%Error|%Fatal|\berror:")
 
 
@@ -148,18 +148,15 @@ def main() -> None:
     if sys.stdout is None or sys.stderr is None:  # closed by who started it: nothing to write to
         sys.exit(_BAD_INPUT)
     try:
-        for number in _ENDS:
+        for number in _ENDING:
             signal.signal(number, interrupted)
-        try:
-            status = run()
-        except Exception:
-            if not came:
-                raise
-            # The interrupt was raised where Python drops it, and then an ended process was missed.
-            status = _interrupted()
-        for number in _ENDS:  # Python has only to end, and would do so by the signal
+        status = run()
+        for number in _ENDING:  # Python has only to end, and would do so by the signal
             signal.signal(number, signal.SIG_IGN)
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt):
+        if not came:
+            raise
+        # It came beside the work, or was raised where Python drops it, and an ended process missed.
         status = _interrupted()
     try:
         sys.stdout.flush()
