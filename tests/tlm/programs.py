@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tlm.engines.outcome import Outcome
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Engine, Operation, Program, Reduce, Send, Token, Work
+from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Token, Work
 
 TIMING = NocTiming(1, 1, 4, 1, 8)
 Run = Callable[[Program, NocTiming], Outcome]
@@ -35,7 +36,7 @@ def tile(col: int, row: int = 0) -> TileSet:
     return TileSet.tile(row, col)
 
 
-def send(source: int, target: int, flits: int, **tokens: tuple[str, ...]) -> Send:
+def send(source: int, target: int, flits: int, **tokens: Any) -> Send:
     """From a tile of the first row to another."""
     return Send(tile(source), np.array([0]), np.array([target]), flits, **tokens)
 
@@ -49,22 +50,27 @@ def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
     Read off runs of all beginnings of the program: nothing depends on what comes later.
     """
     operations = list(program.operations())
-    seen = []
+    seen: list[tuple[list[int], list[int]]] = []
     for length, operation in enumerate(operations, start=1):
-        outcome = run(replace(program, build=lambda n=length: operations[:n]), TIMING)
+        outcome = run(replace(program, build=partial(iter, operations[:length])), TIMING)
+        targets: tuple[Any, Any] | None = None
         if isinstance(operation, Work):
-            engine, tiles, targets = operation.engine, operation.tiles, None
+            engine, tiles = operation.engine, operation.tiles
         elif isinstance(operation, Send):
             engine, tiles = Engine.TRANSFER, operation.tiles
             targets = (operation.to_rows, operation.to_cols)
         else:
+            assert isinstance(operation, Multicast | Reduce)
             assert isinstance(operation.roots, TileSet)
             engine, tiles = Engine.TRANSFER, operation.roots
-            reached = (tiles.rows, operation.segment)
-            targets = reached if operation.along == "row" else (operation.segment, tiles.cols)
+            segment, along_row = operation.segment, operation.along == "row"
+            reached = TileSet(*((tiles.rows, segment) if along_row else (segment, tiles.cols)))
             if isinstance(operation, Reduce):
-                tiles, targets = TileSet(*targets), (tiles.rows, tiles.cols)
+                tiles, reached = reached, tiles
+            targets = (reached.rows, reached.cols)
         ends = outcome.engine_end_cycle[engine][np.ix_(tiles.rows, tiles.cols)]
-        arrivals = [] if targets is None else outcome.last_arrival_cycle[np.ix_(*targets)]
-        seen.append((np.ravel(ends).tolist(), np.ravel(arrivals).tolist()))
+        arrivals = (
+            [] if targets is None else outcome.last_arrival_cycle[np.ix_(*targets)].ravel().tolist()
+        )
+        seen.append((ends.ravel().tolist(), arrivals))
     return seen
