@@ -79,7 +79,10 @@ def stopwatch() -> Iterator[Stopwatch]:
     """Measure the block. Import what it runs before: start-up is not part of a result's cost."""
     events = _numba_events()
     watch = Stopwatch()
-    listeners = {_NUMBA_LOCK: _NumbaListener(watch), _NUMBA_COMPILES: _Announcer()}
+    listeners: dict[str, Any] = {_NUMBA_LOCK: _NumbaListener(watch)}
+    if not _announcers:  # of a process that a pool began, its own is the one that it has from there
+        listeners[_NUMBA_COMPILES] = announcer = _Announcer()
+        _announcers.append(announcer)
     for event, listener in listeners.items() if events else ():
         events.Listener.register(type(listener))
         events.register(event, listener)
@@ -89,6 +92,8 @@ def stopwatch() -> Iterator[Stopwatch]:
         watch.stop()
         for event, listener in listeners.items() if events else ():
             events.unregister(event, listener)
+        if _NUMBA_COMPILES in listeners:
+            _announcers.remove(listeners[_NUMBA_COMPILES])
 
 
 # Held while a function is compiled, and while compiled code is read from the cache.
@@ -120,6 +125,10 @@ class _Announcer:
         if event.is_start and not self._said:
             self._said = True
             log("compiling a model, up to half a minute, once; `make install` does it beforehand")
+
+
+# Those that listen in this process: one says it, also of a stopwatch within another.
+_announcers: list[_Announcer] = []
 
 
 def _numba_events() -> Any:

@@ -3,11 +3,14 @@
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numba
 import pytest
 
+from wafertlm.api.study_run import STUDIES, Study, study
 from wafertlm.stopwatch import Stopwatch, stopwatch
+from workloads.studies.campaign import Figures, run_once
 
 BUSY_S = 0.3
 SPIN = f"import time; end = time.process_time() + {BUSY_S}\nwhile time.process_time() < end: pass"
@@ -64,6 +67,28 @@ def test_numba_tells_when_it_compiles(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == ""
     fresh(1.5)  # compiles again; a stopped watch does not hear of it
     assert watch.times["compile_s"] == 0
+
+
+def _compiles(case: str, seed: int) -> Figures:
+    spin()
+    numba.njit(lambda value: value**0.5 + seed)(2.0)
+    return {}
+
+
+def _compiling_study(*, quick: bool, **how: Any) -> dict[str, Any]:
+    return run_once(["one", "other"], _compiles, **how)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_study_s_processes_compile_is_told_apart(
+    workers: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = Study(_compiling_study, plots="", seeds=False, chips=False)
+    monkeypatch.setitem(STUDIES, "made-up", made)
+    times = study("made-up", workers=workers).result
+    assert times["compile_s"] > 0.01
+    assert 2 * BUSY_S <= times["cpu_s"] < 2 * BUSY_S + 0.3
+    assert capfd.readouterr().err.count("compiling a model") <= workers
 
 
 def test_times_stand_after_an_error() -> None:

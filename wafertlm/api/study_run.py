@@ -6,12 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from tlm import children
 from tlm.errors import InputError, choose, hold_least
 from wafertlm.api.finished import FinishedRun
 from wafertlm.output import Progress, complete
 from wafertlm.stopwatch import stopwatch
 from wafertlm.studied import kernel_figures
-from workloads.studies.campaign import default_workers
+from wafertlm.timed_pool import TimedPool
+from workloads.studies.campaign import Pool, default_workers
 from workloads.studies.flatattention import study as flatattention
 from workloads.studies.layered_prefill import study as layered_prefill
 from workloads.studies.npusim import study as npusim
@@ -110,6 +112,7 @@ def study(
             workers=default_workers() if workers is None else workers,
             kept=None if resume is None else Path(resume),
             progress=progress,
+            pool=partial(TimedPool, watch),
         )
     options = {"name": name, "quick": quick, "seed": seed}
     return StudyRun(result=complete("study", options, figures, watch.times, seed=seed))
@@ -123,6 +126,7 @@ def study_result(
     workers: int = 1,
     kept: Path | None = None,
     progress: Progress | None = None,
+    pool: Pool = children.pool,
 ) -> dict[str, Any]:
     """Run a study and return its figures; those of a run do not depend on ``workers``.
 
@@ -133,7 +137,7 @@ def study_result(
     for option, value, least in (("--seed", seed, 0), ("--workers", workers, 1)):
         hold_least(option, value, least)
     study = STUDIES[name]
-    how: dict[str, Any] = {"quick": quick, "workers": workers, "store": kept}
+    how: dict[str, Any] = {"quick": quick, "workers": workers, "store": kept, "pool": pool}
     if study.seeds:
         how["seed"] = seed
     elif seed:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Executor, as_completed
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,8 @@ from tlm.files import whole_file
 
 Figures = dict[str, float | None]
 Progress = Callable[[int, int], None]
+#: Opens so many processes for calls.
+Pool = Callable[[int], Executor]
 
 _ROOT = Path(__file__).parents[2]
 #: All that decides a figure: models, kernels, serving, and what was measured.
@@ -41,6 +43,7 @@ def run_tasks(
     workers: int,
     store: Path | None = None,
     progress: Progress | None = None,
+    pool: Pool = children.pool,
 ) -> dict[str, list[Figures]]:
     """Run every case with each of its seeds.
 
@@ -51,6 +54,7 @@ def run_tasks(
         workers: Processes.
         store: Folder of finished tasks; None: none are kept.
         progress: Called with finished and all tasks.
+        pool: Opens the processes, if they are more than one.
 
     Returns:
         The figures of each case, in the order of its seeds.
@@ -68,7 +72,7 @@ def run_tasks(
         if kept is not None:
             done[task] = kept
     missing = [task for task in tasks if task not in done]
-    for task, figures in _run(cases, missing, simulate, workers):
+    for task, figures in _run(cases, missing, simulate, workers, pool):
         done[task] = figures
         if store is not None:
             _write(store, cases[task.case], task.seed, figures)
@@ -84,11 +88,13 @@ def run_once(
     workers: int,
     store: Path | None = None,
     progress: Progress | None = None,
+    pool: Pool = children.pool,
 ) -> dict[str, Figures]:
     """`run_tasks` of cases in which nothing is random: the figures of each by its ``repr``."""
     named = {repr(case): case for case in cases}
     seeds = dict.fromkeys(named, [0])
-    runs = run_tasks(named, seeds, simulate, workers=workers, store=store, progress=progress)
+    how: dict[str, Any] = {"workers": workers, "store": store, "progress": progress, "pool": pool}
+    runs = run_tasks(named, seeds, simulate, **how)
     return {case: figures for case, [figures] in runs.items()}
 
 
@@ -102,18 +108,19 @@ def _run(
     tasks: Sequence[Task],
     simulate: Callable[[Any, int], Figures],
     workers: int,
+    pool: Pool,
 ) -> Any:
     if workers == 1:
         for task in tasks:
             yield task, simulate(cases[task.case], task.seed)
         return
-    with children.pool(workers) as pool:
-        futures = {pool.submit(simulate, cases[task.case], task.seed): task for task in tasks}
+    with pool(workers) as processes:
+        futures = {processes.submit(simulate, cases[task.case], task.seed): task for task in tasks}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            processes.shutdown(wait=True, cancel_futures=True)
             raise
 
 

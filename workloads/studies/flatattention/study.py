@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads.studies.campaign import Figures, Progress, run_once
+from tlm import children
+from workloads.studies.campaign import Figures, Pool, Progress, run_once
 from workloads.studies.flatattention.cases import (
     Case,
     KernelCase,
@@ -68,6 +69,7 @@ def run_study(
     workers: int = 1,
     store: Path | None = None,
     progress: Progress | None = None,
+    pool: Pool = children.pool,
 ) -> dict[str, Any]:
     """Run all cases and return rows, summary and targets.
 
@@ -77,11 +79,12 @@ def run_study(
         workers: Processes.
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
+        pool: Opens the processes, if they are more than one.
     """
     every: list[AnyFact] = [*facts(quick=quick), *wafer_facts(), *served_facts()]
     cases = [case for fact in every for case in (fact.case, fact.over) if case]
     run = partial(simulate, kernel)
-    found = run_once(cases, run, workers=workers, store=store, progress=progress)
+    found = run_once(cases, run, workers=workers, store=store, progress=progress, pool=pool)
     rows = [_row(fact, found) for fact in every]
     rows += list(_over_all(rows))
     rows += [

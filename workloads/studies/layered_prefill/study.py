@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads.studies.campaign import Progress, run_tasks
+from tlm import children
+from workloads.studies.campaign import Pool, Progress, run_tasks
 from workloads.studies.layered_prefill import other_chips, paper
 from workloads.studies.layered_prefill.book import Plan
 from workloads.studies.layered_prefill.cases import Case, Coverage, simulate
@@ -36,6 +37,7 @@ def run_study(
     workers: int = 1,
     store: Path | None = None,
     progress: Progress | None = None,
+    pool: Pool = children.pool,
 ) -> dict[str, Any]:
     """Run all cases and return rows, summary, orders, targets and what follows for other chips.
 
@@ -47,12 +49,15 @@ def run_study(
         workers: processes.
         store: folder in which finished runs are kept, and found again.
         progress: called with finished and all runs.
+        pool: opens the processes, if they are more than one.
     """
     published, ours = paper.plan(), other_chips.plan()
     cases = published.cases | ours.cases
     seeds = range(seed, seed + (QUICK_SEEDS if quick else FULL_SEEDS))
     of_case = {key: _seeds(case, seeds) for key, case in cases.items()}
-    results = run_tasks(cases, of_case, simulate, workers=workers, store=store, progress=progress)
+    results = run_tasks(
+        cases, of_case, simulate, workers=workers, store=store, progress=progress, pool=pool
+    )
     rows = [evaluate(row, results) for row in published.rows]
     orderings = [check_order(ordering, results) for ordering in published.orderings]
     return {

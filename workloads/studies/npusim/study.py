@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from workloads.studies.campaign import Figures, Progress, run_once
+from tlm import children
+from workloads.studies.campaign import Figures, Pool, Progress, run_once
 from workloads.studies.npusim.cases import PromptCase, prompt_figures
 from workloads.studies.npusim.collectives import (
     CollectiveCase,
@@ -71,6 +72,7 @@ def run_study(
     workers: int = 1,
     store: Path | None = None,
     progress: Progress | None = None,
+    pool: Pool = children.pool,
 ) -> dict[str, Any]:
     """Run all cases and return rows, summary and targets.
 
@@ -80,6 +82,7 @@ def run_study(
         workers: Processes.
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
+        pool: Opens the processes, if they are more than one.
     """
     wanted = [
         *figure_7_cases(),
@@ -93,7 +96,7 @@ def run_study(
         *collective_cases(),
         *layered_cases(),
     ]
-    found = run_once(wanted, simulate, workers=workers, store=store, progress=progress)
+    found = run_once(wanted, simulate, workers=workers, store=store, progress=progress, pool=pool)
     rows = [
         *figure_7(found),
         *figure_8(found, quick=quick),

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads.studies.campaign import Figures, Progress, run_once
+from tlm import children
+from workloads.studies.campaign import Figures, Pool, Progress, run_once
 from workloads.studies.rows import interval_of
 from workloads.studies.waferllm.beyond_facts import beyond_facts
 from workloads.studies.waferllm.cases import CHIP, Case, KernelCase, LayerCase, simulate
@@ -30,6 +31,7 @@ def run_study(
     workers: int = 1,
     store: Path | None = None,
     progress: Progress | None = None,
+    pool: Pool = children.pool,
 ) -> dict[str, Any]:
     """Run all cases and return rows, summary and targets.
 
@@ -38,10 +40,11 @@ def run_study(
         workers: Processes.
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
+        pool: Opens the processes, if they are more than one.
     """
     every = [*facts(quick=quick), *beyond_facts()]
     cases = [fact.case for fact in every if fact.case is not None]
-    found = run_once(cases, simulate, workers=workers, store=store, progress=progress)
+    found = run_once(cases, simulate, workers=workers, store=store, progress=progress, pool=pool)
     rows = [_row(fact, found) for fact in every]
     orderings = _orderings({row["id"]: row["model"] for row in rows})
     kept = {"kept": sum(each["met"] for each in orderings), "of": len(orderings)}
