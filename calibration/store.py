@@ -85,7 +85,7 @@ def is_stored(result: CalibrationResult) -> bool:
 
 def save_levels(points: list[LevelPoint]) -> None:
     """Store a comparison of levels as `calibration/levels.json`, with what it rests on."""
-    levels = LevelComparison(sources=source_hashes(level_sources()), points=points)
+    levels = LevelComparison(sources=level_sources(), points=points)
     _write(LEVELS_FILE, sealed(levels))
     forget()
 
@@ -97,21 +97,14 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
         points: The comparison.
         rtl: The Verilog.
     """
-    own = [
-        REPOSITORY / "calibration" / "levels" / "tiles.py",
-        *(REPOSITORY / "cosim" / "tiles").glob("*.*"),
-        *_files(_OFFCHIP),
-    ]
-    sources = source_hashes([*level_sources(), *own, *rtl])
-    tiles = TileComparison(sources=sources, tools=tool_versions(), points=points)
+    tiles = TileComparison(sources=tile_sources(rtl), tools=tool_versions(), points=points)
     _write(TILES_FILE, sealed(tiles))
     forget()
 
 
 def save_chips(points: list[ChipPoint]) -> None:
     """Store a comparison of closed forms as `calibration/chips.json`."""
-    own = [REPOSITORY / "calibration" / "levels" / "chips.py", STREAMS_FILE, *_files(_OFFCHIP)]
-    chips = ChipComparison(sources=source_hashes([*level_sources(), *own]), points=points)
+    chips = ChipComparison(sources=chip_sources(), points=points)
     _write(CHIPS_FILE, sealed(chips))
     forget()
 
@@ -134,8 +127,32 @@ def save_streams(costs: list[DeviceCosts], points: list[StreamPoint], *, address
     forget()
 
 
-def level_sources() -> list[Path]:
-    """Files that decide what the levels say: stored results, and the sources of the models."""
+def level_sources() -> dict[str, str]:
+    """Hashes of what decides the levels: stored results, and the sources of the models."""
+    return source_hashes(_of_levels())
+
+
+def tile_sources(rtl: Iterable[Path]) -> dict[str, str]:
+    """Hashes of what decides the comparison with tiles in Verilog.
+
+    Args:
+        rtl: The Verilog.
+    """
+    own = [
+        REPOSITORY / "calibration" / "levels" / "tiles.py",
+        *(REPOSITORY / "cosim" / "tiles").glob("*.*"),
+        *_files(_OFFCHIP),
+    ]
+    return source_hashes([*_of_levels(), *own, *rtl])
+
+
+def chip_sources() -> dict[str, str]:
+    """Hashes of what decides the comparison of closed forms."""
+    own = [REPOSITORY / "calibration" / "levels" / "chips.py", STREAMS_FILE, *_files(_OFFCHIP)]
+    return source_hashes([*_of_levels(), *own])
+
+
+def _of_levels() -> list[Path]:
     return [*(RESULTS_FOLDER / f"{name}.json" for name in _RESULTS), *_files(_MODELS)]
 
 

@@ -7,15 +7,17 @@ themselves (models.py).
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibration.levels.cases import STREAMED, Grid
-from calibration.store import save_chips
+from calibration.levels.in_parts import Progress, forget_parts, in_parts, unheard
+from calibration.store import chip_sources, save_chips
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
-from tlm.comparisons import ChipPoint
+from tlm.comparisons import ChipPoint, load_chips
 from tlm.compute.base import ceil_div
 from tlm.engines.at import run_at
 from tlm.engines.at.cost import Cost
@@ -136,11 +138,32 @@ class Ground:
         return run_at(program, cut, mesh, offchip=memory).cycles
 
 
-def compare_chips() -> list[ChipPoint]:
-    """Compare all kernels on all chips, and store the outcome."""
-    points = list(chip_points(_SEED))
+def compare_chips(
+    *, force: bool = False, workers: int = 1, progress: Progress = unheard
+) -> list[ChipPoint]:
+    """Compare all kernels on all chips, and store the outcome.
+
+    Args:
+        force: Also if what is stored still holds.
+        workers: Processes.
+        progress: Told what is done.
+    """
+    if not force:
+        with suppress(InputError):
+            return load_chips().points
+    large_first = [(chip, grid) for grid in reversed(GRIDS) for chip in CHIPS]
+    done = in_parts(
+        ChipPoint, large_first, _part, chip_sources(), workers=workers, progress=progress
+    )
+    points = [point for chip in CHIPS for grid in GRIDS for point in done[chip, grid]]
     save_chips(points)
+    forget_parts(ChipPoint)
     return points
+
+
+def _part(part: tuple[str, Grid]) -> list[ChipPoint]:
+    chip, grid = part
+    return list(chip_points(_SEED, (chip,), (grid,)))
 
 
 def chip_points(

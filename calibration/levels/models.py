@@ -7,12 +7,15 @@ by computation. Where links and ports contend, `lt` differs from `at`; the close
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 
 from calibration.levels.cases import Blocks, Grid, Tiles, problems
-from calibration.store import save_levels
-from tlm.comparisons import LevelPoint
+from calibration.levels.in_parts import Progress, forget_parts, in_parts, unheard
+from calibration.store import level_sources, save_levels
+from tlm.comparisons import LevelPoint, load_levels
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
+from tlm.errors import InputError
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import (
@@ -41,11 +44,30 @@ _BLOCKS: Blocks = {
 }
 
 
-def compare_levels() -> list[LevelPoint]:
-    """Run every kernel on every case at all levels, and store the outcome."""
-    points = list(level_points(KERNELS))
+def compare_levels(
+    *, force: bool = False, workers: int = 1, progress: Progress = unheard
+) -> list[LevelPoint]:
+    """Run every kernel on every case at all levels, and store the outcome.
+
+    Args:
+        force: Also if what is stored still holds.
+        workers: Processes.
+        progress: Told what is done.
+    """
+    if not force:
+        with suppress(InputError):
+            return load_levels().points
+    done = in_parts(
+        LevelPoint, list(KERNELS), _part, level_sources(), workers=workers, progress=progress
+    )
+    points = [point for name in KERNELS for point in done[name]]
     save_levels(points)
+    forget_parts(LevelPoint)
     return points
+
+
+def _part(name: str) -> list[LevelPoint]:
+    return list(level_points({name: KERNELS[name]}))
 
 
 def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:

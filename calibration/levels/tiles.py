@@ -14,7 +14,8 @@ from itertools import islice
 import numpy as np
 
 from calibration.levels.cases import STREAMED, Blocks, Tiles, problems
-from calibration.store import save_tiles
+from calibration.levels.in_parts import Progress, forget_parts, in_parts, unheard
+from calibration.store import save_tiles, tile_sources
 from cosim.tiles.functional import held_equal
 from cosim.tiles.lowering import lower
 from cosim.tiles.machine import TileMachine
@@ -88,11 +89,15 @@ class TileCase:
         return self.tiles.label(KERNELS[self.kernel], self.sizes)
 
 
-def compare_tiles(*, force: bool = False) -> list[TilePoint]:
+def compare_tiles(
+    *, force: bool = False, workers: int = 1, progress: Progress = unheard
+) -> list[TilePoint]:
     """Run every kernel on every case both ways; store the outcome.
 
     Args:
         force: Also if what is stored still holds.
+        workers: Processes.
+        progress: Told what is done.
 
     Raises:
         SimulationError: if the tiles cannot be built, stop, or compute something else.
@@ -101,16 +106,20 @@ def compare_tiles(*, force: bool = False) -> list[TilePoint]:
     if not force:
         with suppress(InputError):
             return load_tiles().points
-    points = [point for tiles in COMPARED for point in tile_points(tiles)]
-    save_tiles(points, (*TILE_SOURCES, *EDGE_FILES))
+    rtl = (*TILE_SOURCES, *EDGE_FILES)
+    done = in_parts(
+        TilePoint, COMPARED, _part, tile_sources(rtl), workers=workers, progress=progress
+    )
+    points = [point for tiles in COMPARED for point in done[tiles]]
+    save_tiles(points, rtl)
+    forget_parts(TilePoint)
     return points
 
 
-def tile_points(tiles: Tiles) -> Iterator[TilePoint]:
+def _part(tiles: Tiles) -> list[TilePoint]:
     """Every case on some tiles."""
     with TileMachine(tile_model(tiles.chip, tiles.grid, memory=tiles.memory)) as machine:
-        for case in cases(tiles):
-            yield point(case, machine)
+        return [point(case, machine) for case in cases(tiles)]
 
 
 def point(case: TileCase, machine: TileMachine) -> TilePoint:

@@ -221,11 +221,11 @@ def test_a_missed_target_is_status_1_of_the_command(
 ) -> None:
     results = [load_result(experiment.name) for experiment in EXPERIMENTS]
     points = load_levels().points
-    monkeypatch.setattr("wafertlm.api.calibration_run.compare_levels", lambda: points)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_levels", lambda **given: points)
     tiles = load_tiles().points
-    monkeypatch.setattr("wafertlm.api.calibration_run.compare_tiles", lambda force: tiles)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_tiles", lambda **given: tiles)
     chips = load_chips().points
-    monkeypatch.setattr("wafertlm.api.calibration_run.compare_chips", lambda: chips)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_chips", lambda **given: chips)
     monkeypatch.setattr(
         "wafertlm.api.calibration_run.campaign.calibrate", lambda **options: results
     )

@@ -100,18 +100,16 @@ def cases(tiles: Tiles) -> Iterator[TileCase]:
     return islice(_all_cases(tiles), 2)
 """,
     "calibration/levels/models.py": """
-_all_points = level_points
-
-
-def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:
-    return _all_points({"softmax": kernels["softmax"]})
+KERNELS = {"softmax": KERNELS["softmax"]}
 """,
     "calibration/levels/chips.py": """
-_all_points = chip_points
+CHIPS, GRIDS, _all_points = {"flat32": CHIPS["flat32"]}, GRIDS[:1], chip_points
 
 
-def chip_points(seed: int) -> Iterator[ChipPoint]:
-    for _, point in zip(range(3), _all_points(seed, ("flat32",))):
+def chip_points(
+    seed: int, chips: Sequence[str] = tuple(CHIPS), grids: Sequence[Grid] = GRIDS
+) -> Iterator[ChipPoint]:
+    for _, point in zip(range(3), _all_points(seed, chips, grids)):
         yield point
 """,
 }

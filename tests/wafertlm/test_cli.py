@@ -52,11 +52,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     stored = [load_result(experiment.name) for experiment in EXPERIMENTS]
     monkeypatch.setattr("wafertlm.api.calibration_run.campaign.calibrate", lambda **options: stored)
     points = load_levels().points
-    monkeypatch.setattr("wafertlm.api.calibration_run.compare_levels", lambda: points)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_levels", lambda **given: points)
     tiles = load_tiles().points
-    monkeypatch.setattr("wafertlm.api.calibration_run.compare_tiles", lambda force: tiles)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_tiles", lambda **given: tiles)
     chips = load_chips().points
-    monkeypatch.setattr("wafertlm.api.calibration_run.compare_chips", lambda: chips)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_chips", lambda **given: chips)
     return tmp_path
 
 

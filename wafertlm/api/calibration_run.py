@@ -72,7 +72,7 @@ def calibrate(
         quick: Fewer check cases and models; stores nothing.
         store_quick: Of a custom mesh: a quick campaign that is stored, so marked.
         force: Also measure what still holds.
-        workers: Models built at a time.
+        workers: Builds and comparisons side by side.
         progress: Hears what goes on.
 
     Raises:
@@ -131,16 +131,20 @@ def calibrate_result(
         )
     levels, tiles, chips, streams = [], [], [], []
     if not quick:
+        given: dict[str, Any] = {"force": force, "workers": workers, "progress": progress}
         progress("memory: streams of blocks on the model of DRAM commands")
         streams = [*_stream_rows(compare_streams(force=force))]
         progress("kernels: on tiles in Verilog and at level at")
         with _failing_checks("the project's tiles"):
-            found = compare_tiles(force=force)
-        tiles = [_tile_row(*of_kernel) for of_kernel in by_kernel(found).items()]
+            on_tiles = compare_tiles(**given)
+        tiles = [_tile_row(*of_kernel) for of_kernel in by_kernel(on_tiles).items()]
         progress("kernels: comparing the levels above the RTL")
-        levels = [_level_row(*of_kernel) for of_kernel in by_kernel(compare_levels()).items()]
+        levels = [
+            _level_row(*of_kernel) for of_kernel in by_kernel(compare_levels(**given)).items()
+        ]
         progress("kernels: closed forms at the constants of all chips")
-        chips = [_chip_row(*of_kernel) for of_kernel in by_kernel(compare_chips()).items()]
+        on_chips = compare_chips(**given)
+        chips = [_chip_row(*of_kernel) for of_kernel in by_kernel(on_chips).items()]
         update_documents()
     merged = {name: value for result in results for name, value in result.sources.items()}
     return {

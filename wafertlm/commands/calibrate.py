@@ -88,7 +88,9 @@ def _of_custom(result: Result) -> Iterator[str]:
     "--store-quick", is_flag=True, help="With --rtl: a quick campaign that is stored, so marked."
 )
 @click.option("--force", is_flag=True, help="Also measure what still holds.")
-@click.option("--workers", type=click.IntRange(min=1), default=1, help="Models built at a time.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=1, help="Builds and comparisons side by side."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments.")
 def command(

@@ -1,0 +1,92 @@
+"""A comparison in parts that run side by side, each kept once it is done: what was stopped goes on.
+
+What is kept is named by the part and by the sources that decide its figures, so that nothing stale
+is taken. It goes when the whole comparison is stored.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import as_completed
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from cosim.verilated.cache import cache_folder
+from tlm import children
+from tlm.files import whole_file
+from tlm.tables import Table
+
+Part = TypeVar("Part", bound=Hashable)
+Point = TypeVar("Point", bound=Table)
+Progress = Callable[[str], None]
+
+_FOLDER = "compared"
+
+
+def unheard(message: str) -> None:
+    """Progress that nobody follows."""
+
+
+def in_parts(
+    kind: type[Point],
+    parts: Sequence[Part],
+    compare: Callable[[Part], list[Point]],
+    sources: dict[str, str],
+    *,
+    workers: int,
+    progress: Progress,
+) -> dict[Part, list[Point]]:
+    """Points of every part, from what a run before has left or from this one.
+
+    Args:
+        kind: What a point is.
+        parts: What is compared, dear ones first; each has a ``repr`` that tells all of it.
+        compare: Gives the points of a part; a function of a module.
+        sources: Hashes of all that decides them.
+        workers: Processes; 1: this one alone.
+        progress: Told how many parts are done.
+    """
+    listed = TypeAdapter(list[kind])  # type: ignore[valid-type]  # known when it runs
+    done: dict[Part, list[Point]] = {}
+    for part in parts:
+        try:
+            done[part] = listed.validate_json(_path(kind, part, sources).read_bytes())
+        except (OSError, ValidationError):
+            continue  # not there, or not whole
+    missing = [part for part in parts if part not in done]
+    for part, points in _run(missing, compare, workers):
+        done[part] = points
+        with whole_file(_path(kind, part, sources)) as scratch:
+            scratch.write_bytes(listed.dump_json(points))
+        progress(f"{len(done)} of {len(parts)} parts")
+    return done
+
+
+def forget_parts(kind: type[Table]) -> None:
+    """Remove what is kept of a kind, of whatever sources."""
+    for path in (cache_folder() / _FOLDER).glob(f"{kind.__name__}-*.json"):
+        path.unlink(missing_ok=True)
+
+
+def _run(
+    parts: Sequence[Part], compare: Callable[[Part], list[Point]], workers: int
+) -> Iterator[tuple[Part, list[Point]]]:
+    if workers == 1:
+        yield from ((part, compare(part)) for part in parts)
+        return
+    with children.pool(workers) as pool:
+        futures = {pool.submit(compare, part): part for part in parts}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _path(kind: type[Table], part: Hashable, sources: dict[str, str]) -> Path:
+    content = json.dumps([repr(part), sources])
+    named = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return cache_folder() / _FOLDER / f"{kind.__name__}-{named}.json"
