@@ -79,9 +79,11 @@ _EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
 #: Kernels that serving may be asked to run with collectives by messages; tiles of such variants.
 _SERVING = ("stream-gemm", "grouped-gemm", "rms-norm", "decode-attention", "flat-attention")
 _VARIANT_TILES = 8 * 8
-#: Level `at` runs cases up to so many steps and packets; and of each kernel on a chip's grid the
-#: cheapest, up to the second figure. No tiles more than the last one says.
-_CHEAP, _DEAR, _AT_TILES = 1_000, 10_000, 16 * 16
+#: Level `at` runs cases up to so many steps and packets, and no tiles more than these.
+_CHEAP, _AT_TILES = 1_000, 16 * 16
+#: And of each kernel on a chip's grid the cheapest: how many, and up to which cost; of
+#: FlatAttention with all tiles in a group others.
+_CHEAPEST, _CHEAPEST_GROUPS = (1, 10_000), (2, 80_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +273,8 @@ def _points(
                 perf=cycles[1],
             )
             points.append(point)
-    yield from _at_too(ground, points, programs)
+    cheapest = _CHEAPEST_GROUPS if choices.group else _CHEAPEST
+    yield from _at_too(ground, points, programs, cheapest)
 
 
 def _case(grid: Grid, sizes: Sizes, choices: Choices) -> str:
@@ -280,12 +283,23 @@ def _case(grid: Grid, sizes: Sizes, choices: Choices) -> str:
 
 
 def _at_too(
-    ground: Ground, points: Sequence[ChipPoint], programs: Sequence[Program]
+    ground: Ground,
+    points: Sequence[ChipPoint],
+    programs: Sequence[Program],
+    cheapest: tuple[int, int],
 ) -> Iterator[ChipPoint]:
-    """Points with the cycles of their programs at level `at`, of those that cost little."""
+    """Points with the cycles of their programs at level `at`, of those that cost little.
+
+    Args:
+        ground: Where they run.
+        points: The points.
+        programs: Theirs.
+        cheapest: How many run whatever they cost, and up to which cost.
+    """
     costs = [ground.at_cost(program) for program in programs]
-    known = [cost for cost in costs if cost is not None and cost <= _DEAR]
-    most = max(_CHEAP, min(known, default=0))
+    cases, dear = cheapest
+    known = sorted(cost for cost in costs if cost is not None and cost <= dear)
+    most = max([_CHEAP, *known[:cases]])
     for point, program, cost in zip(points, programs, costs, strict=True):
         cheap = cost is not None and cost <= most
         yield point.model_copy(update={"at": ground.at(program)}) if cheap else point
