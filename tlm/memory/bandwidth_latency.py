@@ -20,6 +20,10 @@ from tlm.sockets import (
     TargetSocket,
 )
 
+#: Of a cycle: a data bus is busy by the byte, and a block need not end with a cycle. A block of
+#: which some of them are no whole number counts up to one of them less.
+PARTS_OF_A_CYCLE = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelTiming:
@@ -47,6 +51,14 @@ class ChannelTiming:
         """Cycles until the data bus has moved so many bytes; of equal parts of them the first."""
         whole, cycles = self.bytes_per_cycle.as_integer_ratio()
         return -(-busy_bytes * moved * cycles // (whole * parts))
+
+    def transfer_parts(self, busy_bytes: Any, parts: Any = 1, moved: int = 1) -> Any:
+        """`transfer_cycles` in parts of a cycle."""
+        whole, cycles = self.bytes_per_cycle.as_integer_ratio()
+        of_all = whole * parts
+        full = busy_bytes * moved * cycles
+        # The one product of all could exceed 64 bits.
+        return full // of_all * PARTS_OF_A_CYCLE + full % of_all * PARTS_OF_A_CYCLE // of_all
 
 
 class BandwidthLatencyMemory:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from tlm.offchip.edge import Edge
 
 
@@ -19,39 +20,54 @@ class OffChipLaw:
     """What a tile's block costs, at the level of a channel's latency and bandwidth.
 
     A read's answers leave as fast as the slower of channel and link. A write is over when all of
-    it has been written.
+    it has been written. The channel counts in parts of a cycle (`PARTS_OF_A_CYCLE`).
 
     Attributes:
         sent_flits: What the tile sends.
         there_cycles: From the start to the arrival of the last of them, next to the channel.
-        latency_cycles: From there to the first byte; of a write as if its bursts, which come while
+        latency_parts: From there to the first byte; of a write as if its bursts, which come while
             others are moved, were moved one after the other.
-        back_cycles: From the first byte to the last flit's arrival at the tile next to the channel.
+        moved_parts: From the first byte to the last, or to its turn on the link.
+        back_cycles: From the cycle in which that ends to the last flit's arrival at the tile next
+            to the channel.
         asked_cycles: For which the channel's node takes nothing else, as it asks for a burst a
             cycle. At the edge 0: there the router's port alone counts.
-        served_cycles: For which the channel is busy.
+        served_parts: For which the channel is busy.
         way_cycles: That each hop of the tile's distance adds.
         come_flits: What comes to the tile.
     """
 
     sent_flits: int
     there_cycles: int
-    latency_cycles: int
+    latency_parts: int
+    moved_parts: int
     back_cycles: int
     asked_cycles: int
-    served_cycles: int
+    served_parts: int
     way_cycles: int
     come_flits: int
 
     def alone_cycles(self, hops: int) -> int:
         """From the start to the arrival at a tile so far from its channel."""
-        return self.there_cycles + self.latency_cycles + self.back_cycles + hops * self.way_cycles
+        served: int = in_cycles(self.latency_parts + self.moved_parts)
+        return self.there_cycles + served + self.back_cycles + hops * self.way_cycles
+
+    @property
+    def served_cycles(self) -> int:
+        """For which the channel is busy, in whole cycles."""
+        served: int = in_cycles(self.served_parts)
+        return served
 
     @property
     def paced_cycles(self) -> int:
         """Least from one to the next at a channel and its router's port."""
         paced: int = _larger(self.served_cycles, self.sent_flits)
         return paced
+
+
+def in_cycles(parts: Any) -> Any:
+    """Cycles in which so many parts of one end."""
+    return -(-parts // PARTS_OF_A_CYCLE)
 
 
 #: Lengths below this are listed, where many are asked for.
@@ -75,17 +91,17 @@ def _once(law: _Law) -> _Law:
 def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a load of so many flits."""
     units = edge.units(flits)
-    first, _, moved = _moved_cycles(edge, units, writes=False)
+    first, _, moved = _moved_parts(edge, units, writes=False)
     before = (units - 1) * edge.unit_flits
-    # The node hands an answer on in the cycle after it has come.
-    back = _larger(moved, first + before) + 1 + _way_cycles(timing, edge, flits - before)
     return OffChipLaw(
         sent_flits=1,
         there_cycles=timing.launch_cycles + _way_cycles(timing, edge, 1),
-        latency_cycles=edge.timing.latency_cycles,
-        back_cycles=back,
+        latency_parts=edge.timing.latency_cycles * PARTS_OF_A_CYCLE,
+        moved_parts=_larger(moved, first + before * PARTS_OF_A_CYCLE),
+        # The node hands an answer on in the cycle after it has come.
+        back_cycles=1 + _way_cycles(timing, edge, flits - before),
         asked_cycles=units - 1 if edge.at_tiles else 0,
-        served_cycles=_larger(moved, units * edge.unit_flits),
+        served_parts=_larger(moved, units * edge.unit_flits * PARTS_OF_A_CYCLE),
         way_cycles=2 * timing.hop_cycles,
         come_flits=flits,
     )
@@ -108,19 +124,21 @@ def _served(timing: NocTiming, edge: Edge, lengths: int) -> Any:
 def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a store of so many flits."""
     units = edge.units(flits)
-    first, two, moved = _moved_cycles(edge, units, writes=True)
+    first, two, moved = _moved_parts(edge, units, writes=True)
     # The last burst comes a cycle before the request; others are apart by their length.
     # Of a channel that is slower than they come the first counts.
-    last = flits - (units - 1) * edge.unit_flits
-    behind = _larger(two - last, moved - last - (units - 2) * edge.unit_flits)
+    last = (flits - (units - 1) * edge.unit_flits) * PARTS_OF_A_CYCLE
+    between = (units - 2) * edge.unit_flits * PARTS_OF_A_CYCLE
+    behind = _larger(two - last, moved - last - between)
     alone = _larger(first, behind * (units > 1))
     return OffChipLaw(
         sent_flits=flits + 1,
         there_cycles=timing.launch_cycles + _way_cycles(timing, edge, flits + 1),
-        latency_cycles=edge.timing.latency_cycles - 1 + alone - moved,
-        back_cycles=moved + 1 + _way_cycles(timing, edge, 1),
+        latency_parts=(edge.timing.latency_cycles - 1) * PARTS_OF_A_CYCLE + alone - moved,
+        moved_parts=moved,
+        back_cycles=1 + _way_cycles(timing, edge, 1),
         asked_cycles=0,
-        served_cycles=moved,
+        served_parts=moved,
         way_cycles=2 * timing.hop_cycles,
         come_flits=1,
     )
@@ -132,13 +150,13 @@ def _larger(one: Any, other: Any) -> Any:
     return max(one, other) if whole else np.maximum(one, other)
 
 
-def _moved_cycles(edge: Edge, units: Any, *, writes: bool) -> tuple[Any, Any, Any]:
+def _moved_parts(edge: Edge, units: Any, *, writes: bool) -> tuple[Any, Any, Any]:
     """Until a channel has moved the first of a block's units, two of them, and all."""
     timing = edge.timing
     busy = timing.busy_bytes(units * edge.unit_bytes, writes=writes)
     parts = _larger(units, 1)  # an array has candidates without such a block, too
-    first, two = (timing.transfer_cycles(busy, parts, moved) for moved in (1, 2))
-    return first, two, timing.transfer_cycles(busy)
+    first, two = (timing.transfer_parts(busy, parts, moved) for moved in (1, 2))
+    return first, two, timing.transfer_parts(busy)
 
 
 def _way_cycles(timing: NocTiming, edge: Edge, flits: int) -> int:

@@ -133,6 +133,17 @@ def test_a_channel_slower_than_a_link_sets_the_pace(kind: type[Load] | type[Stor
     assert run_lt(program, TIMING, offchip=edge).cycles == pytest.approx(at, rel=0.02)
 
 
+def test_short_blocks_share_a_cycle_of_the_channel() -> None:
+    # 1.28 cycles a block; in whole cycles they would take 256.
+    quick = ChannelTiming(latency_cycles=30, bytes_per_cycle=25, queue_depth=2**30)
+    edge = Edge(4, 4, 1, 32, 32, 1 << 28, quick)
+    program = moves(4, 4, [Load(TileSet(range(4), range(4)), 1)] * 8)
+    memory = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, quick))
+    at = run_at(program, TIMING, HandshakeMesh(5, 4, TIMING), offchip=memory).cycles
+    assert at < 256
+    assert run_lt(program, TIMING, offchip=edge).cycles == pytest.approx(at, rel=0.02)
+
+
 @settings(deadline=None, max_examples=30)
 @given(
     st.lists(

@@ -16,6 +16,7 @@ from tlm.engines.lt.queue import give, take
 from tlm.engines.lt.state import EMPTY, Columns, Indices, Spare, Times, read, write_back
 from tlm.engines.lt.tokens import Places, flat
 from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
 from tlm.program.operations import Engine, OffChip
@@ -32,9 +33,10 @@ class Moved(NamedTuple):
     launch_cycles: int
     sent_flits: int
     there_cycles: int
-    latency_cycles: int
+    latency_parts: int  # of a cycle, as the channel counts
     asked_cycles: int
-    served_cycles: int
+    served_parts: int
+    moved_parts: int
     back_cycles: int
     come_flits: int
     through_port: bool  # it comes through the network's port
@@ -47,7 +49,7 @@ class Channels(NamedTuple):
     number: Indices  # shape (rows, columns): which one that is
     since: Indices  # since when the port of its router is busy without a pause,
     until: Indices  # and until when, or until when its node asks
-    served: Indices  # when it is free itself
+    served: Indices  # when it is free itself, in parts of a cycle
     answered: Times  # shape (rows, columns): a tile's last answer that came beside its port
 
 
@@ -111,9 +113,10 @@ class OffChipTimes:
             launch_cycles=self._launch,
             sent_flits=law.sent_flits,
             there_cycles=law.there_cycles,
-            latency_cycles=law.latency_cycles,
+            latency_parts=law.latency_parts,
             asked_cycles=law.asked_cycles,
-            served_cycles=law.served_cycles,
+            served_parts=law.served_parts,
+            moved_parts=law.moved_parts,
             back_cycles=law.back_cycles,
             come_flits=law.come_flits,
             through_port=not self._edge.at_tiles,
@@ -166,9 +169,10 @@ def _serve(moved: Moved, channels: Channels, row: int, column: int, start: int) 
         moved.sent_flits,
     )
     channels.until[which] += moved.asked_cycles
-    begun = max(asked + moved.latency_cycles, channels.served[which])
-    channels.served[which] = begun + moved.served_cycles
-    return int(begun + moved.back_cycles + way)
+    begun = max(asked * PARTS_OF_A_CYCLE + moved.latency_parts, channels.served[which])
+    channels.served[which] = begun + moved.served_parts
+    ended = -(-(begun + moved.moved_parts) // PARTS_OF_A_CYCLE)
+    return int(ended + moved.back_cycles + way)
 
 
 forget_stale(_access)

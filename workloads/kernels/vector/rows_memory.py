@@ -101,7 +101,7 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
         own=own,
         end=end,
         answer=answer + law.way_cycles * _way(tiles),
-        kept=law.back_cycles - law.served_cycles + law.way_cycles * _way(tiles) / 2,
+        kept=law.back_cycles + law.way_cycles * _way(tiles) / 2,
         nearest=answer + law.way_cycles * tiles.nearest,
     )
 
