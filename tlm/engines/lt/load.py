@@ -1,25 +1,35 @@
 """The law of loads and stores at level lt: a latency, and a bandwidth that a channel's tiles share.
 
-A channel serves blocks in the order of the program, and of the tiles within an operation: they
-wait for each other at the port of its router and for its bandwidth. The network is its zero-load
-law, with the ejection port of the tile as for any transfer. A channel at the tile itself answers
-beside that port.
+Operations that stand together are under way together: a channel serves blocks in the order in which
+they are asked for, whatever operation asks. They wait for each other at the port of its router and
+for its bandwidth. The network is its zero-load law, with the ejection port of the tile as for any
+transfer. A channel at the tile itself answers beside that port.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale
+from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take
 from tlm.engines.lt.state import EMPTY, Columns, Indices, Spare, Times, read, write_back
-from tlm.engines.lt.tokens import Places, flat
+from tlm.engines.lt.tokens import Fault, flat
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
-from tlm.program.operations import Engine, OffChip
+from tlm.program.operations import Engine, OffChip, Operation
+
+#: Told of an operation: the cycles at which engines were free, and when answers have come.
+Tell = Callable[[int, OffChip, Times], None]
+
+_MOST_BLOCKS = 1 << 16
+"""Under way together, but for those of one operation."""
 
 
 class Moved(NamedTuple):
@@ -33,11 +43,6 @@ class Moved(NamedTuple):
     launch_cycles: int
     sent_flits: int
     there_cycles: int
-    latency_parts: int  # of a cycle, as the channel counts
-    asked_cycles: int
-    served_parts: int
-    moved_parts: int
-    back_cycles: int
     come_flits: int
     through_port: bool  # it comes through the network's port
 
@@ -53,6 +58,18 @@ class Channels(NamedTuple):
     answered: Times  # shape (rows, columns): a tile's last answer that came beside its port
 
 
+class UnderWay(NamedTuple):
+    """An operation whose blocks are asked for."""
+
+    taken: Taken
+    operation: OffChip  # the same
+    moved: Moved
+    law: OffChipLaw
+    asked: Times  # shape (rows, columns) of its tiles: when a request is at the channel
+    engines: Times | None  # when engines were free, if somebody is told
+    fault: int
+
+
 class OffChipTimes:
     """The channels' times, and what moves blocks.
 
@@ -60,12 +77,15 @@ class OffChipTimes:
         timing: Constants of the network.
         edge: The channels.
         launch_cycles: From the start of a transfer to its first flit.
+        state: The times of the tiles, shape (rows, slots, columns).
         turned: Whether rows and columns of the state have changed places.
     """
 
-    def __init__(self, timing: NocTiming, edge: Edge, launch_cycles: int, *, turned: bool) -> None:
+    def __init__(
+        self, timing: NocTiming, edge: Edge, launch_cycles: int, state: Times, *, turned: bool
+    ) -> None:
         self._timing, self._edge, self._launch = timing, edge, launch_cycles
-        self._turned = turned
+        self._state, self._turned = state, turned
         tiles = [[(row, col) for col in range(edge.cols)] for row in range(edge.rows)]
         hops = np.array([[edge.hops(tile) for tile in line] for line in tiles], dtype=np.int32)
         number = np.array([[edge.channel(tile) for tile in line] for line in tiles])
@@ -76,6 +96,12 @@ class OffChipTimes:
         self._channels = Channels(way, number, since, until, served, np.zeros_like(way))
         self._scratch = np.zeros((len(Spare), way.shape[1]), dtype=np.int32)
         self._scratch[Spare.NEVER] = EMPTY
+        self._under_way: list[UnderWay] = []
+        self._come: set[str] = set()
+
+    def __len__(self) -> int:
+        """How many operations are under way."""
+        return len(self._under_way)
 
     @property
     def latest_cycle(self) -> int:
@@ -95,11 +121,31 @@ class OffChipTimes:
         served = len(tiles) * (law.served_cycles + law.sent_flits)
         return law.alone_cycles(self._farthest) + served + self._launch
 
-    def access(self, operation: OffChip, state: Times, places: Places) -> int:
-        """Move the blocks of an operation; the fault of a token's queue, 0 if there is none.
+    def brings(self, operation: Operation) -> bool:
+        """Whether an operation takes, or gives too, what those under way give when they come."""
+        needed = {*operation.takes, *operation.gives}
+        if self._come.isdisjoint(needed):
+            return False
+        return not isinstance(operation, OffChip) or any(
+            not needed.isdisjoint(each.operation.arrivals)
+            and _meet(each.operation.tiles, operation.tiles)
+            for each in self._under_way
+        )
 
-        ``places``: of its tokens' units, by field.
+    def waits(self, operation: OffChip) -> bool:
+        """Whether those under way have to be done before an operation starts."""
+        blocks = sum(each.asked.size for each in self._under_way) + len(operation.tiles)
+        return bool(self._under_way) and (blocks > _MOST_BLOCKS or self.brings(operation))
+
+    def start(self, taken: Taken, *, told: bool) -> None:
+        """Ask for the blocks of an operation, which is under way then.
+
+        Args:
+            taken: The operation.
+            told: Whether somebody is told of it when it is done.
         """
+        operation, places = taken.operation, taken.places
+        assert isinstance(operation, OffChip)
         tiles, law = operation.tiles, self._law(operation)
         lines = (tiles.cols, tiles.rows) if self._turned else (tiles.rows, tiles.cols)
         rows, columns = (np.array(line, dtype=np.int64) for line in lines)
@@ -113,66 +159,134 @@ class OffChipTimes:
             launch_cycles=self._launch,
             sent_flits=law.sent_flits,
             there_cycles=law.there_cycles,
-            latency_parts=law.latency_parts,
-            asked_cycles=law.asked_cycles,
-            served_parts=law.served_parts,
-            moved_parts=law.moved_parts,
-            back_cycles=law.back_cycles,
             come_flits=law.come_flits,
             through_port=not self._edge.at_tiles,
         )
-        return _access(moved, self._channels, state, self._scratch)
+        asked = np.empty((len(rows), len(columns)), dtype=np.int32)
+        fault = _ask(moved, self._channels.way_cycles, self._state, self._scratch, asked)
+        engines = self._state[:, : len(Engine)].copy() if told else None
+        self._under_way.append(UnderWay(taken, operation, moved, law, asked, engines, fault))
+        self._come.update(operation.arrivals)
+
+    def finish(self, tell: Tell) -> Fault | None:
+        """Have the channels serve what is under way; the first fault.
+
+        Args:
+            tell: Told of each operation that somebody is told of: its number, the operation and
+                when engines were free, shape (rows, engines, columns).
+        """
+        under_way, self._under_way = self._under_way, []
+        self._come.clear()
+        fault: Fault | None = None
+        for each, come in zip(under_way, self._serve(under_way), strict=True):
+            full = _write(each.moved, self._channels.answered, self._state, self._scratch, come)
+            fault = fault or each.taken.fault(each.fault or full)
+            if each.engines is not None:
+                tell(each.taken.number, each.operation, each.engines)
+        return fault
+
+    def _serve(self, under_way: list[UnderWay]) -> list[Times]:
+        """When answers could be written at the tiles, of each operation as its requests."""
+        if not under_way:
+            return []
+        channels = self._channels
+        tiles = [np.ix_(each.moved.rows, each.moved.columns.indices) for each in under_way]
+        asked = np.concatenate([each.asked.ravel() for each in under_way])
+        number, way = (
+            np.concatenate([of[at].ravel() for at in tiles])
+            for of in (channels.number, channels.way_cycles)
+        )
+        laws = np.array([_figures(each.law) for each in under_way], dtype=np.int64)
+        law = np.repeat(np.arange(len(under_way)), [each.asked.size for each in under_way])
+        # A tile with a channel of its own asks in the order of the program.
+        order = np.arange(len(asked)) if self._edge.at_tiles else np.argsort(asked, kind="stable")
+        come = np.empty(len(asked), dtype=np.int32)
+        _answer(order, asked, law, laws, number, way, channels, come)
+        ends = np.cumsum([each.asked.size for each in under_way])
+        parts = np.split(come, ends[:-1])
+        return [part.reshape(each.asked.shape) for part, each in zip(parts, under_way, strict=True)]
 
     def _law(self, operation: OffChip) -> OffChipLaw:
         make = load_law if operation.loads else store_law
         return make(self._timing, self._edge, operation.flits)
 
 
+def _meet(one: TileSet, other: TileSet) -> bool:
+    """Whether tiles are in both."""
+    rows, cols = {*one.rows} & {*other.rows}, {*one.cols} & {*other.cols}
+    return bool(rows and cols)
+
+
+def _figures(law: OffChipLaw) -> tuple[int, ...]:
+    """What channels know of a law, in the order in which `_answer` reads it."""
+    return (
+        law.sent_flits, law.asked_cycles, law.latency_parts, law.served_parts, law.moved_parts,
+        law.back_cycles,
+    )  # fmt: skip
+
+
 @compiled
-def _access(moved: Moved, channels: Channels, state: Times, scratch: Times) -> int:
-    """Move a block of each tile; the fault."""
+def _ask(moved: Moved, way_cycles: Times, state: Times, scratch: Times, asked: Times) -> int:
+    """Send a request of each tile; when it is at its channel, and the fault."""
     columns, size, fault = moved.columns, len(moved.columns.indices), 0
-    starts, come = scratch[Spare.STARTS][:size], scratch[Spare.COME][:size]
-    times = scratch[Spare.TIMES][:size]
-    for number in moved.rows:
-        row = state[number]
+    for i in range(len(moved.rows)):
+        row = state[moved.rows[i]]
         units, missing = take(scratch, row, moved.takes, columns, Spare.UNITS)
         free = read(row[Engine.TRANSFER], columns, scratch[Spare.FREE])
         for j in range(size):
-            starts[j] = max(free[j], np.int32(units[j] + moved.launch_cycles))
-            free[j] = starts[j] + moved.sent_flits
+            start = max(free[j], np.int32(units[j] + moved.launch_cycles))
+            free[j] = start + moved.sent_flits
+            way = way_cycles[moved.rows[i], columns.indices[j]]
+            asked[i, j] = start + moved.there_cycles + way
         write_back(row[Engine.TRANSFER], columns, free)
         full = give(row, moved.gives, columns, free)
-        for j in range(size):
-            come[j] = _serve(moved, channels, number, columns.indices[j], starts[j])
-        written = come
-        if moved.through_port:
-            through_ports(scratch, row, columns, come, moved.come_flits, times)
-            written = times
-        else:
-            last = channels.answered[number]
-            for j in range(size):
-                last[columns.indices[j]] = max(last[columns.indices[j]], come[j])
-        full = give(row, moved.arrivals, columns, written) or full
         fault = fault or missing or full
     return fault
 
 
 @compiled
-def _serve(moved: Moved, channels: Channels, row: int, column: int, start: int) -> int:
-    """When a channel's answer to a tile could be written."""
-    way, which = channels.way_cycles[row, column], channels.number[row, column]
-    asked, channels.since[which], channels.until[which] = through_port(
-        start + moved.there_cycles + way,
-        channels.since[which],
-        channels.until[which],
-        moved.sent_flits,
-    )
-    channels.until[which] += moved.asked_cycles
-    begun = max(asked * PARTS_OF_A_CYCLE + moved.latency_parts, channels.served[which])
-    channels.served[which] = begun + moved.served_parts
-    ended = -(-(begun + moved.moved_parts) // PARTS_OF_A_CYCLE)
-    return int(ended + moved.back_cycles + way)
+def _answer(
+    order: Indices,
+    asked: Times,
+    law: Indices,
+    laws: NDArray[np.int64],
+    number: Indices,
+    way: Times,
+    channels: Channels,
+    come: Times,
+) -> None:
+    """Serve requests in an order; when each answer could be written at its tile."""
+    for k in order:
+        which = number[k]
+        sent, asking, latency, served, moved, back = laws[law[k]]
+        at, channels.since[which], channels.until[which] = through_port(
+            asked[k], channels.since[which], channels.until[which], sent
+        )
+        channels.until[which] += asking
+        begun = max(at * PARTS_OF_A_CYCLE + latency, channels.served[which])
+        channels.served[which] = begun + served
+        come[k] = -(-(begun + moved) // PARTS_OF_A_CYCLE) + back + way[k]
 
 
-forget_stale(_access)
+@compiled
+def _write(moved: Moved, answered: Times, state: Times, scratch: Times, come: Times) -> int:
+    """Write answers at the tiles; the fault."""
+    columns, size, fault = moved.columns, len(moved.columns.indices), 0
+    times = scratch[Spare.TIMES][:size]
+    for i in range(len(moved.rows)):
+        row, written = state[moved.rows[i]], come[i]
+        if moved.through_port:
+            through_ports(scratch, row, columns, come[i], moved.come_flits, times)
+            written = times
+        else:
+            last = answered[moved.rows[i]]
+            for j in range(size):
+                last[columns.indices[j]] = max(last[columns.indices[j]], come[i, j])
+        full = give(row, moved.arrivals, columns, written)
+        fault = fault or full
+    return fault
+
+
+forget_stale(_ask)
+forget_stale(_answer)
+forget_stale(_write)

@@ -37,6 +37,8 @@ _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
 _POOLED_ENTRIES = 2**22
 _MOST_SENDS = 2**12
+_MOST_BEHIND = 2**8
+"""Works that wait until blocks have come."""
 _MOST_PACKETS = 2**28
 """That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
 
@@ -138,15 +140,19 @@ class _LooseRun:
         self._links: MulticastLinks | None = None
         self._sends: list[Taken] = []
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
+        self._behind: list[Taken] = []  # work that waits for blocks under way
         self._offchip = None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
-            self._offchip = OffChipTimes(timing, offchip, launch_cycles, turned=form.turned)
+            self._offchip = OffChipTimes(
+                timing, offchip, launch_cycles, self._state, turned=form.turned
+            )
 
     @property
     def held(self) -> int:
         """Operations taken up that wait to be done with others."""
-        return len(self._held) + len(self._sends)
+        accesses = 0 if self._offchip is None else len(self._offchip)
+        return len(self._held) + len(self._sends) + len(self._behind) + accesses
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
@@ -157,9 +163,19 @@ class _LooseRun:
                 self._access(number, operation, self._offchip)
                 return
             operation = operation.at_once()
+        if self._offchip is not None and (self._behind or self._offchip.brings(operation)):
+            if isinstance(operation, Work) and len(self._behind) < _MOST_BEHIND:
+                places = self._places(number, operation, settle=False)
+                self._behind.append(Taken(number, operation, places))
+                return
+            self._do_accesses()
+        self._take_up(Taken(number, operation, self._places(number, operation)))
+
+    def _take_up(self, taken: Taken) -> None:
+        """Do an operation in the tiles and the network, or hold it."""
+        operation = taken.operation
         for _ in range(self._held.before(operation)):
             self._do_first()
-        taken = Taken(number, operation, self._places(number, operation))
         if self._held.holds(operation):
             self._held.append(taken)
         else:
@@ -221,21 +237,46 @@ class _LooseRun:
         self._keep_in_range(sends[-1].number, 0)
 
     def _access(self, number: int, operation: OffChip, offchip: OffChipTimes) -> None:
-        """Move blocks from and to off-chip memory, after all operations before."""
-        self._do_all()
+        """Move blocks from and to off-chip memory, beside those before that are under way."""
+        if offchip.waits(operation) or self._needs_work(operation):
+            self._do_accesses()
+        self._do_taken()
         self._keep_in_range(number, offchip.longest_cycles(operation))
-        taken = Taken(number, operation, self._places(number, operation))
-        self._refuse(taken.fault(offchip.access(operation, self._state, taken.places)))
-        sent = operation.of_flits(operation.sent_flits).within_tiles()
-        self._tell(number, sent, memory=True)
+        places = self._places(number, operation, settle=not self._behind)
+        offchip.start(Taken(number, operation, places), told=self.note is not None)
 
-    def _tell(self, number: int, operation: Operation, *, memory: bool = False) -> None:
+    def _needs_work(self, operation: OffChip) -> bool:
+        """Whether an operation needs what work that waits for blocks does first, or its places."""
+        if not self._behind:
+            return False
+        changed = {*operation.gives, *operation.arrivals}
+        return not self._units.has_room(operation) or any(
+            not changed.isdisjoint((*work.takes, *work.gives))
+            or not {*operation.takes}.isdisjoint(work.gives)
+            for work in (taken.operation for taken in self._behind)
+        )
+
+    def _do_accesses(self) -> None:
+        """Have the channels serve all blocks that are under way, and do what stands behind them."""
+        if self._offchip is not None and len(self._offchip):
+            self._refuse(self._offchip.finish(self._tell_access))
+            behind, self._behind = self._behind, []
+            self._units.settle()
+            for taken in behind:
+                self._take_up(taken)
+
+    def _tell_access(self, number: int, operation: OffChip, engines: Times) -> None:
+        """Show who looks on what has come of blocks that were moved."""
+        assert self.note is not None
+        sent = operation.of_flits(operation.sent_flits).within_tiles()
+        self.note(number, sent, self._as_tiles(engines), self._arrivals())
+
+    def _tell(self, number: int, operation: Operation) -> None:
         """Show who looks on what has come of an operation."""
         if self.note is not None:
             self._flush()
             slots = self._slots()
-            arrivals = self._arrivals() if memory else slots[TileSlot.PORT]
-            self.note(number, operation, slots[: len(Engine)], arrivals)
+            self.note(number, operation, slots[: len(Engine)], slots[TileSlot.PORT])
 
     def _arrivals(self) -> Times:
         """When something has come to the tiles last."""
@@ -244,7 +285,10 @@ class _LooseRun:
 
     def _slots(self) -> Times:
         """The state as the tiles lie: shape (slots, rows, columns)."""
-        return self._state.transpose((1, 2, 0) if self._turned else (1, 0, 2))
+        return self._as_tiles(self._state)
+
+    def _as_tiles(self, state: Times) -> Times:
+        return state.transpose((1, 2, 0) if self._turned else (1, 0, 2))
 
     def outcome(self) -> Outcome:
         """The times after the last operation."""
@@ -266,8 +310,11 @@ class _LooseRun:
             compute_busy_cycles=computed,
         )
 
-    def _places(self, number: int, operation: Operation) -> Places:
-        """Where the units lie that an operation takes and gives, by field."""
+    def _places(self, number: int, operation: Operation, *, settle: bool = True) -> Places:
+        """Where the units lie that an operation takes and gives, by field.
+
+        ``settle``: what it takes may be given to by the next one.
+        """
         places: Places = {}
         units = self._units
         for field in TOKENS:
@@ -277,7 +324,8 @@ class _LooseRun:
             except TokenFaultError as fault:
                 self._do_all()
                 raise InputError(f"{operation.called(number)} {fault}") from None
-        units.settle()
+        if settle:
+            units.settle()
         return places
 
     def _build(self, operation: Operation, places: Places) -> Built:
@@ -300,6 +348,11 @@ class _LooseRun:
 
     def _do_all(self) -> None:
         """Do all operations taken up."""
+        self._do_accesses()
+        self._do_taken()
+
+    def _do_taken(self) -> None:
+        """Do all but blocks of off-chip memory that are under way."""
         while len(self._held):
             self._do_first()
         self._do_sends()
@@ -318,6 +371,7 @@ class _LooseRun:
         """No time exceeds the sum of the operations' longest; look closer when that is large."""
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
+            self._do_accesses()
             self._flush()
             latest = int(self._state[:, : TileSlot.PORT + 1].max())
             if self._offchip is not None:

@@ -101,6 +101,10 @@ class Units:
             self._add((name,) * count, place)
         return *places, (place, 0)
 
+    def has_room(self, operation: Operation) -> bool:
+        """Whether what an operation gives needs no place of what has been taken just now."""
+        return len(self._free) >= bool(operation.gives) + bool(operation.arrivals)
+
     def settle(self) -> None:
         """End an operation: what it has taken may be given to.
 

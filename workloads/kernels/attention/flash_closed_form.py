@@ -22,7 +22,7 @@ from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, served_cycles, store_law
 from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts
 from workloads.kernels.attention.plan import Cut, flits
-from workloads.kernels.parts.channels import most_of_columns, sharing
+from workloads.kernels.parts.channels import Sharing, most_of_columns, sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
@@ -321,10 +321,38 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
     )
 
 
+_KEYS, _MASK, _NEXT_KEYS = 1, 3, 4
+"""Places among the blocks that a tile asks for at first."""
+
+
+class _Burst(NamedTuple):
+    """What each tile of a channel asks for at first, a request a cycle."""
+
+    tiles: Sharing
+    hop_cycles: int
+    served: tuple[Any, ...]  # for which the channel is busy with each block
+
+    def before(self, place: int) -> Any:
+        """For which the channel is busy before the last tile's block of a place."""
+        total: Any = sum(self.served[:place])
+        for other, cycles in enumerate(self.served):
+            total = total + cycles * self.tiles.sooner(other - place + 1, self.hop_cycles)
+        return total
+
+    def between(self, one: int, other: int) -> Any:
+        """From the arrival of the last tile's block of a place to that of another."""
+        served = self.before(other) + self.served[other]
+        return served - self.before(one) - self.served[one]
+
+
 def _blocks_in_memory(
     problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming, edge: Edge
 ) -> _OwnBlocks:
-    """The tiles of a channel are served in turn, and so begin one after the other."""
+    """The tiles of a channel are served in turn, and so begin one after the other.
+
+    Each asks for all that it has room for. So the channel serves tiles that are nearer to it some
+    of what they need later before the last one's first keys.
+    """
     tiles = sharing(edge, number.rows, number.cols)
     hops, sharers = tiles.farthest, tiles.most
     q, k, v, mask = (
@@ -338,27 +366,35 @@ def _blocks_in_memory(
     storing = 1 if edge.at_tiles else number.rows * np.ceil(sharers / number.rows / cut.run)
     stored: Any = sum(np.maximum(law.served_cycles, law.sent_flits) for law in (total, output))
     keys, values = k.alone_cycles(hops), v.alone_cycles(hops)
-    again = v.served_cycles + k.served_cycles
     last = keys - k.served_cycles if problem.shared else values - v.served_cycles
     first = q.served_cycles + k.served_cycles
     loaded = q.served_cycles + number.carried * (k.served_cycles + v.served_cycles)
+    own_mask = np.where(number.padded, mask.served_cycles, 0)
     # The last stream's results go after all.
-    masked = sharers * np.where(number.padded, mask.served_cycles, 0)
     served = sharers * number.streams * loaded + storing * (number.streams - 1) * stored
-    served = served + masked * number.mask_loads
+    served = served + sharers * own_mask * number.mask_loads
     column = problem.place.vector.pass_cycles_over(cut.rows, 1)
     only = number.padded & (number.blocks <= number.masks)
+    more = (number.depth > 1) & (number.streams * number.blocks > 1)
+    again_k, again_v = (np.where(more, law.served_cycles, 0) for law in (k, v))
+    ahead = _Burst(tiles, timing.hop_cycles, (
+        q.served_cycles, k.served_cycles, v.served_cycles, own_mask, again_k, again_v,
+    ))  # fmt: skip
+    lag = ahead.before(_KEYS) - q.served_cycles
+    later = v.served_cycles + k.served_cycles + own_mask
+    second = np.where(more, ahead.between(_KEYS, _NEXT_KEYS), later)
     # Tiles that begin one after the other store one after the other, if that is as fast.
-    late = (storing - 1) * np.maximum(0, stored - k.served_cycles)
+    apart = lag / np.maximum(sharers - 1, 1)
+    late = (storing - 1) * np.maximum(0, stored - apart)
     # The tiles of runs ask for the next stream's blocks at the same time.
     beside = np.where(cut.run > 1, (sharers - 1) * first, 0)
     return _OwnBlocks(
         keys=keys,
         values=values,
-        begin=keys + q.served_cycles + (sharers - 1) * first,
-        masked=np.where(only, sharers * v.served_cycles + masked, 0),
+        begin=keys + q.served_cycles + lag,
+        masked=np.where(only, ahead.between(_KEYS, _MASK), 0),
         brought=served + last,
-        second=sharers * np.where(number.second, again + q.served_cycles, again) + masked,
+        second=second + np.where(number.second, q.served_cycles, 0),
         between=v.served_cycles,
         idle=column + keys - k.served_cycles,
         turn=column + total.sent_flits + output.sent_flits + q.served_cycles + keys + beside,

@@ -223,6 +223,12 @@ def _loaded(
         before = a_served + np.where(direct, b_served, 0)
     else:
         before = b_served + np.where(direct, 0, a_served * (1 + steps.ahead))
+    if not edge.at_tiles:
+        # Where one tile loads A and another one B, the nearer one has asked for two blocks before
+        # the farther one's.
+        single = _apart(steps) & (a.loads == 1) & (b.loads == 1)
+        sooner = np.where(steps.count > 1, 2, 1) * (b_served if operand is a else a_served)
+        before = np.where(single, own + sooner, before)
     queue = a_served + b_served - own
     # A sender has two buffers: it asks again when what was in one of them has left.
     turn, following, held = alone + queue + operand.hold, np.maximum(own + queue, network), 0

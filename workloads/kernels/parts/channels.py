@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from tlm.offchip.edge import Edge
 
+#: Of tiles that are equally far: stands for 0.
+_NO_HOP = 1e-9
+
 
 class Sharing(NamedTuple):
     """The tiles of a channel: numbers, or arrays of candidates."""
@@ -15,6 +18,16 @@ class Sharing(NamedTuple):
     most: Any  # of one channel
     farthest: Any  # hops
     nearest: Any
+
+    def sooner(self, cycles: Any, hop_cycles: int) -> Any:
+        """How many tiles ask so many cycles sooner than the last one, or more.
+
+        A channel serves blocks in the order in which they are asked for. All tiles ask at once,
+        and one after the other they are a hop nearer.
+        """
+        apart = hop_cycles * (self.farthest - self.nearest) / np.maximum(self.most - 1, 1)
+        ahead = self.most - np.ceil(cycles / np.maximum(apart, _NO_HOP))
+        return np.clip(ahead, 0, self.most - 1)
 
 
 def sharing(edge: Edge, rows: Any, cols: Any) -> Sharing:

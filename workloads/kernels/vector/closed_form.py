@@ -49,29 +49,34 @@ def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
     step = worked / steps
     loads = loads_of(problem, edge, which, timing)
     stores = stores_of(problem, edge, which, timing)
-    # Loads wait for all that is stored before them: not for the results of the last three steps.
-    loaded = loads.later + stores.held * np.maximum(0, 1 - 3 / steps)
-    before, after = _without_operands(problem.recipe, problem.inner)
-    before = np.minimum(before * problem.place.vector.pass_cycles_over(m, n), loads.last)
+    passes, after = _without_operands(problem.recipe, problem.inner)
+    passes = passes * problem.place.vector.pass_cycles_over(m, n)
+    before = np.minimum(passes, loads.last)
+    # Loads wait for all that is stored before them: not for the results of the last two steps.
+    stored_before = np.maximum(0, (steps - 2) // problem.inner) * problem.inner / steps
+    loaded = loads.later + stores.held * stored_before
+    # It loads nothing between the second step and the third if tiles ask too late for that.
+    resumed = loads.resumed + step * (1 - after)
+    loaded = np.where(steps > 2, np.maximum(loaded, resumed), loaded)
     # The second buffers are filled behind the first ones; again behind what these had stored, if
     # each step stores.
-    behind = loads.later / np.maximum(steps - 1, 1)
+    behind = loads.behind
     if problem.inner == 1:
         stored = np.maximum(behind, after * step) + stores.held / steps
         behind = np.where(steps > 2, np.maximum(step, stored), behind)
     behind = np.where(steps % 2 == 0, behind, 0)
     turn = step * (1 - after) + loads.again + stores.own
     waited = behind + (steps - 1) // 2 * turn
-    longest = np.maximum((steps - 1) * step, np.maximum(loaded, waited))
-    # The first passes do not wait for the last operand.
-    longest = longest + step - before + reduced
+    # The first passes do not wait for the last operand, which at the end comes behind no other's.
+    longest = np.maximum((steps - 1) * step, waited) - before
+    longest = np.maximum(longest, loaded - np.minimum(passes, loads.own)) + step + reduced
     # Tiles that were served one after the other store one after the other.
     leave = np.maximum(stores.end, stores.last - loads.lag)
     begun = loads.first - loads.lag - before
     first = leaving(problem.recipe, problem.inner)[0]
     sent = np.maximum(begun + step * first, loads.asked) + stores.posted
     written = loads.first + loads.later + stores.held + stores.kept
-    longest = loads.first + longest + leave + stores.nearest
+    longest = loads.first + longest + leave + stores.answer
     return np.maximum(longest, np.maximum(sent + stores.answer, written))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
 from workloads.kernels.parts.channels import Sharing, sharing
@@ -22,11 +23,15 @@ class Loads(NamedTuple):
     """Cycles of the operands that the busiest channel loads."""
 
     first: Any  # until those of the first step are at the tile that gets them last
-    last: Any  # of these for which the channel loads the last operand
-    lag: Any  # of these, those of the tile that gets them first
-    later: Any  # for which it loads those of all other steps
+    last: Any  # of these for which the channel loads that tile's last operand
+    own: Any  # of these, for itself alone
+    lag: Any  # from their being at the tile that gets them first
+    later: Any  # for which the channel loads those of other steps after that
+    behind: Any  # of these, until those of the second step are there, too
     asked: Any  # for which requests go through its router's port, or its node's
-    again: Any  # from asking for those of a step to their arrival, if all tiles ask at once
+    again: Any  # from asking for those of a step to their arrival
+    resumed: Any  # for which it loads those of the third step on, if these were asked for when the
+    # first were at the tile that got them first
 
 
 class Stores(NamedTuple):
@@ -34,41 +39,54 @@ class Stores(NamedTuple):
 
     held: Any  # for which loads wait for all of them
     posted: Any  # for which they go through its router's port and are written
-    last: Any  # of these, those that leave at the end of a step
+    last: Any  # of these, those of the end of a step, less what their ways set tiles apart
     own: Any  # that a tile sends in a step
-    end: Any  # of these, at its end
+    end: Any  # for which those of the end of a step are written
     answer: Any  # from the last result's turn at the port to the word that it is stored
     kept: Any  # from its being written to that word
-    nearest: Any  # the same next to the edge
 
 
 def loads_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) -> Loads:
     """Of a problem, whose own parts and block do not matter."""
     number, tiles = counts(problem, *which), _sharing(problem, edge, which)
     steps = number.rows * number.blocks * number.inner
-    first: Any = 0
-    again: Any = 0
+    hop, operands = timing.hop_cycles, problem.recipe.operands
+    begin: Any = 0
+    ahead: Any = 0
+    step: Any = 0
     later: Any = 0
     asked: Any = 0
-    apart: Any = 0
-    for part in problem.recipe.operands:
+    lag: Any = 0
+    requests: Any = 0
+    for place, part in enumerate(operands):
         law = load_law(timing, edge, flits(problem.place, part, *which[1:]))
-        served, count = law.served_cycles, number.of(part)
-        first = first + tiles.most * served
+        served, count = law.served_parts / PARTS_OF_A_CYCLE, number.of(part)
+        often = (count - 1) / np.maximum(steps - 1, 1)
+        begin = begin + served
+        lag = lag + served * tiles.sooner(len(operands) - place, hop)
+        # Tiles ask for the operands of two steps at once. So those that are nearer to the channel
+        # get some of their second step's before the last tile gets its first.
+        step = step + served * often
+        ahead = ahead + served * often * tiles.sooner(requests + 2, hop)
+        requests = requests + often
         later = later + tiles.most * (count - 1) * served
         asked = asked + tiles.most * count * (law.sent_flits + law.asked_cycles)
-        # A tile's next operand waits for the one before it of all tiles.
-        again = again + apart * (tiles.most - 1)
-        apart = served * (count - 1) / np.maximum(steps - 1, 1)
-        again = again + apart
     before = law.alone_cycles(0) - served
+    apart = hop * (tiles.farthest - tiles.nearest)
+    # Blocks of others that are asked for between the last two of the last tile.
+    beside = np.minimum(tiles.most, 1 + (requests + 1) * tiles.most / np.maximum(apart, 1))
+    lag = lag + ahead + apart
+    again = step + before + law.way_cycles * tiles.farthest
     return Loads(
-        first=first + before + law.way_cycles * _way(tiles),
-        last=tiles.most * served,
-        lag=(tiles.most - 1) * served,
-        later=later,
+        first=tiles.most * begin + ahead + before + law.way_cycles * _way(tiles),
+        last=served * beside,
+        own=served,
+        lag=lag,
+        later=later - ahead,
+        behind=tiles.most * step - ahead,
         asked=asked,
-        again=again + before + law.way_cycles * tiles.farthest,
+        again=again,
+        resumed=again - 2 * apart - lag + (tiles.most * (steps - 2) - 1) * step,
     )
 
 
@@ -85,24 +103,24 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
     for part, leaves in zip(recipe.results, leaving(recipe, problem.inner), strict=True):
         law = store_law(timing, edge, flits(problem.place, part, *which[1:]))
         # One after the other they come through the port, and are written.
-        sent: Any = np.maximum(law.served_cycles, law.sent_flits)
+        served = law.served_parts / PARTS_OF_A_CYCLE
+        sent: Any = np.maximum(served, law.sent_flits)
         count = number.of(part)
         storing = ceil_div(tiles.most, which[0] if part.name == recipe.reduced else 1)
-        held = held + storing * count * law.served_cycles
+        held = held + storing * count * served
         posted = posted + storing * count * sent
         last = last + storing * sent * (leaves == 1)
         own = own + law.sent_flits * count / steps
-        end = end + law.sent_flits * count / steps * (leaves == 1)
+        end = end + sent * (leaves == 1)
     answer = law.alone_cycles(0) - sent
     return Stores(
         held=held,
         posted=posted,
-        last=last,
+        last=last - law.way_cycles * (tiles.farthest - tiles.nearest) / 2,
         own=own,
         end=end,
-        answer=answer + law.way_cycles * _way(tiles),
-        kept=law.back_cycles + law.way_cycles * _way(tiles) / 2,
-        nearest=answer + law.way_cycles * tiles.nearest,
+        answer=answer + law.way_cycles * tiles.farthest,
+        kept=law.back_cycles + law.way_cycles * tiles.farthest / 2,
     )
 
 
