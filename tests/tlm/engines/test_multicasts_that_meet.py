@@ -78,6 +78,23 @@ def test_two_that_share_ports_take_turns_packet_by_packet(side: int) -> None:
     assert run_mesh(program, TIMING).cycles == outcome.cycles
 
 
+@pytest.mark.parametrize(("count", "flits"), [(7, 1), (7, 2), (10, 4), (5, 11)])
+def test_short_multicasts_wait_behind_each_other_in_a_buffer(count: int, flits: int) -> None:
+    # They find a port busy. Their root is free as soon as the buffers on the way have taken them.
+    timing, busy = replace(TIMING, fifo_depth=16), 64
+    long = Multicast(TileSet(range(3, 4), range(1, 2)), "column", range(4), busy, arrivals=("b",))
+    short = Multicast(
+        TileSet(range(1), range(1)), "row", range(1, 4), flits, gives=("gone",), arrivals=("a",)
+    )
+    tokens = {"a": (0, count), "b": (0, 1), "gone": (0, count)}
+    program = program_of(4, 4, [long, *[short] * count], **tokens)
+    at, lt = run_mesh(program, timing), run_lt(program, timing)
+    assert (
+        lt.engine_end_cycle[Engine.TRANSFER].tolist()
+        == at.engine_end_cycle[Engine.TRANSFER].tolist()
+    )
+
+
 @pytest.mark.parametrize("side", [3, 8, 12])
 def test_an_all_gather_of_rows_keeps_the_middle_links_busy(side: int) -> None:
     # Whichever way, links next to the ends carry what all the other tiles send.

@@ -1,6 +1,11 @@
 """How much memory a run of the loosely-timed engine takes, and whether there is so much."""
 
-from tlm.engines.lt.contention.multicast_packets import NODE_COLUMNS, TREE_COLUMNS, WHEEL_SIZE
+from tlm.engines.lt.contention.multicast_packets import (
+    NODE_COLUMNS,
+    QUEUE_NUMBERS,
+    TREE_COLUMNS,
+    WHEEL_SIZE,
+)
 from tlm.engines.lt.contention.multicasts import most_under_way
 from tlm.engines.lt.cycle_tables import TABLES
 from tlm.engines.lt.state import TileSlot
@@ -17,7 +22,7 @@ from tlm.room import hold_room
 _TIME_BYTES = 4
 _SPENT_CYCLES_BYTES = 2 * 8
 _NUMBER_BYTES = 8
-_LINKS_BYTES = _TIME_BYTES * NODE_COLUMNS + _NUMBER_BYTES
+_LINKS_BYTES = _TIME_BYTES * (NODE_COLUMNS + QUEUE_NUMBERS) + _NUMBER_BYTES
 _TREE_BYTES = _NUMBER_BYTES * TREE_COLUMNS
 
 

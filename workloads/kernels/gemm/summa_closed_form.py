@@ -240,8 +240,8 @@ class _Panels:
         )
 
     def _held(self, root: int, flow: Flow) -> Flow:
-        """A's panel as its root sends it: a packet of what waits is in each buffer on the way."""
-        room = self._timing.packet_bound - self._timing.return_cycles
+        """A's panel as its root sends it: each buffer on the way holds packets of what waits."""
+        room = self._timing.input_places - self._timing.return_cycles
         held = (flow.cycles - room * np.abs(self._cols - root)).max()
         busy = self._a.hold if self._a.whole else max(self._a.hold, float(held))
         cycles = np.maximum(flow.cycles, busy)

@@ -1,9 +1,10 @@
 """Compiled packets of multicasts that meet, for the loosely-timed engine: link by link, in time.
 
 A multicast's packets go one after the other. Each lies in the buffer of every router on its way
-until all its branches have left it. The branch to the tile leaves when it is given the ejection
-port. The one to the next router leaves when it is given the link, and the buffer behind has room
-for all of the packet. Links and ports serve in order of asking. So a port that two multicasts share
+until all its branches have left it. Behind it in the buffer lie as many others as find room. The
+branch to the tile leaves when it is given the ejection port. The one to the next router leaves when
+it is given the link, and the buffer behind has room for all of the packet. Links and ports serve in
+order of asking. So a port that two multicasts share
 holds up both trees, packet by packet, and a wait goes back to the roots buffer by buffer.
 
 Nothing here is flit by flit. A packet at the front of a buffer is one event, whose time is known
@@ -30,6 +31,7 @@ from tlm.interconnect.zero_load import NocTiming
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
 TreeTable = Annotated[NDArray[np.int64], types.int64[:, ::1]]
 NodeTable = Annotated[NDArray[np.int32], types.int32[:, ::1]]
+QueueTable = Annotated[NDArray[np.int32], types.int32[:, :, ::1]]
 
 BUFFERS = len(MeshPort)
 
@@ -40,12 +42,14 @@ class Block(IntEnum):
     LINK = 0  # when the link is free
     ASKED = 1  # since when what passes asks for it
     ASKED_LOCALLY = 2  # the same of what comes from the tile
-    LEFT = 3  # cycle in which the packet's last flit left the buffer, as far as it is known
-    OPEN = 4  # branches of the packet that have no link yet; `_COMING`
+    LEFT = 3  # cycle in which the first packet's last flit leaves the buffer, as far as it is known
+    OPEN = 4  # branches of the packet that have no link yet
     TREE = 5  # whose packet it is
     FLITS = 6  # how long it is
     AT = 7  # when it is at the front of the buffer
     AFTER = 8  # the buffer of the next event, plus 1
+    HELD = 9  # packets in the buffer, or coming, that have not got all their links
+    NEWEST = 10  # where the last one stands in the buffer's queue
 
 
 _BLOCK = len(Block)
@@ -58,9 +62,22 @@ class EjectionPort(IntEnum):
     BUSY = FREE + 1  # since when it has been busy without a pause before that
 
 
+class Place(IntEnum):
+    """Of each packet in a buffer's queue, and of those that have left it."""
+
+    TREE = 0  # whose it is
+    FLITS = 1  # how long it is
+    COMES = 2  # when its first flit is sent to the buffer
+    LEFT = 3  # cycle in which its last flit leaves; known of those that have all their links
+
+
+PLACES = 8
+"""Of a buffer's queue: the packets in it, which are no more than that, and the last that left."""
+PLACE_COLUMNS = len(Place)
+QUEUE_NUMBERS = BUFFERS * PLACES * PLACE_COLUMNS
+"""Of a router."""
 NODE_COLUMNS = EjectionPort.BUSY + 1
 PORT_COLUMNS = slice(EjectionPort.FREE, NODE_COLUMNS)
-_COMING = -1
 _NOBODY = np.int32(2**31 - 1)
 
 
@@ -110,7 +127,7 @@ class Router(NamedTuple):
     ejection: int
     depth: int  # flits of a buffer
     packet: int  # of the longest packet
-    gap: int  # from the last flit's leaving the buffer behind to the start of a full packet
+    gap: int  # from a flit's leaving the buffer behind to a packet that needs its place
     returns: int  # from a flit's leaving a buffer to the next one's coming in
     following: int  # from a last flit's leaving the root's buffer to the next one's being in front
 
@@ -120,6 +137,7 @@ class Network(NamedTuple):
 
     router: Router
     nodes: NodeTable  # shape (routers, `NODE_COLUMNS`)
+    queues: QueueTable  # shape (buffers, `PLACES`, `PLACE_COLUMNS`)
     trees: TreeTable  # shape (trees, `TREE_COLUMNS`)
     wheel: Numbers  # shape (`WHEEL_SIZE`,), at first zeros
     arrivals: NodeTable  # shape (operations, routers): when what came to a tile was written
@@ -134,7 +152,7 @@ def router_of(timing: NocTiming) -> Router:
         ejection=timing.ejection_cycles,
         depth=timing.input_places,
         packet=timing.packet_bound,
-        gap=1 + timing.multicast_gap_cycles - timing.hop_cycles,
+        gap=timing.return_cycles,
         returns=timing.return_cycles,
         following=max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.input_places),
     )
@@ -147,6 +165,13 @@ def fresh_nodes(count: int) -> NodeTable:
     blocks[:, :, [Block.LINK, Block.LEFT]] = FROM_THE_START
     blocks[:, :, [Block.ASKED, Block.ASKED_LOCALLY]] = _NOBODY
     return nodes
+
+
+def fresh_queues(count: int) -> QueueTable:
+    """Queues of the buffers of routers in which nothing has been."""
+    queues = np.zeros((count * BUFFERS, PLACES, PLACE_COLUMNS), dtype=np.int32)
+    queues[:, :, Place.LEFT] = FROM_THE_START
+    return queues
 
 
 @compiled
@@ -226,10 +251,63 @@ def _offer(network: Network, k: int) -> None:
         # The tail goes in where the flit left that was before it by as many as the buffer holds.
         tree[Tree.END] = max(
             tree[Tree.START] + tree[Tree.FLITS],
-            left - (network.router.depth - flits) + network.router.returns + 1,
+            _room(network, number, MeshPort.LOCAL, flits) + network.router.returns + 1,
         )
-    own[Block.TREE], own[Block.FLITS] = k, flits
-    _enter(network, number, MeshPort.LOCAL, max(tree[Tree.START], left + network.router.following))
+    _put(network, number, MeshPort.LOCAL, k, flits, tree[Tree.START])
+    _to_front(network, number, MeshPort.LOCAL, left + network.router.following)
+
+
+@merged
+def _room(network: Network, number: int, side: int, flits: int) -> int:
+    """Cycle in which the flit leaves a buffer whose place the last one of a packet takes.
+
+    `_NOBODY` if it is not known yet.
+    """
+    queue = network.queues[number * BUFFERS + side]
+    block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
+    back, beside = 0, flits
+    place = queue[block[Block.NEWEST]]
+    while beside + place[Place.FLITS] <= network.router.depth and back < PLACES - 1:
+        back += 1
+        beside += place[Place.FLITS]
+        place = queue[(block[Block.NEWEST] - back) % PLACES]
+    if back < block[Block.HELD]:
+        return int(_NOBODY)
+    # Of more packets than the queue has places for, the first has to leave.
+    return int(place[Place.LEFT] - min(network.router.depth - beside, place[Place.FLITS] - 1))
+
+
+@merged
+def _put(network: Network, number: int, side: int, k: int, flits: int, comes: int) -> None:
+    """Put a packet at the end of a buffer's queue."""
+    block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
+    queue = network.queues[number * BUFFERS + side]
+    block[Block.NEWEST] = (block[Block.NEWEST] + 1) % PLACES
+    block[Block.HELD] += 1
+    place = queue[block[Block.NEWEST]]
+    place[Place.TREE], place[Place.FLITS], place[Place.COMES] = k, flits, comes
+
+
+@merged
+def _to_front(network: Network, number: int, side: int, free: int) -> None:
+    """Bring the first packet of a buffer's queue to its front, which is free since some time."""
+    block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
+    queue = network.queues[number * BUFFERS + side]
+    place = queue[(block[Block.NEWEST] - block[Block.HELD] + 1) % PLACES]
+    block[Block.TREE], block[Block.FLITS] = place[Place.TREE], place[Place.FLITS]
+    _enter(network, number, side, max(place[Place.COMES], free))
+
+
+@merged
+def _leave(network: Network, number: int, side: int) -> None:
+    """Have a packet leave the front of a buffer, all of whose branches have their links."""
+    block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
+    queue = network.queues[number * BUFFERS + side]
+    place = queue[(block[Block.NEWEST] - block[Block.HELD] + 1) % PLACES]
+    place[Place.LEFT] = block[Block.LEFT]
+    block[Block.HELD] -= 1
+    if block[Block.HELD] > 0:
+        _to_front(network, number, side, block[Block.LEFT] + 1 - network.router.hop)
 
 
 @merged
@@ -259,6 +337,7 @@ def _at_front(network: Network, number: int, side: int) -> None:
     down = place > first and side in (MeshPort.LOCAL, backward)
     block[Block.OPEN] = int(up) + int(down)
     if block[Block.OPEN] == 0:
+        _leave(network, number, side)
         _settle(network, number - _distance(side, network.cols), side)
     if up:
         node[forward * _BLOCK + asked] = time + network.router.hop
@@ -282,23 +361,26 @@ def _settle(network: Network, number: int, out: int) -> None:
         link = network.nodes[number, out * _BLOCK : (out + 1) * _BLOCK]
         behind = network.nodes[number + behind_by, out * _BLOCK : (out + 1) * _BLOCK]
         asked = min(link[Block.ASKED], link[Block.ASKED_LOCALLY])
-        if asked == _NOBODY or behind[Block.OPEN] != 0:
+        if asked == _NOBODY:
             return
         side = out if asked == link[Block.ASKED] else MeshPort.LOCAL
-        link[Block.ASKED if side == out else Block.ASKED_LOCALLY] = _NOBODY
         block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
-        flits, left = block[Block.FLITS], behind[Block.LEFT]
-        time = max(
-            asked, link[Block.LINK], left - (network.router.depth - flits) + network.router.gap
-        )
+        flits = block[Block.FLITS]
+        room = _room(network, number + behind_by, out, flits)
+        if room == _NOBODY:
+            return
+        link[Block.ASKED if side == out else Block.ASKED_LOCALLY] = _NOBODY
+        time = max(asked, link[Block.LINK], room + network.router.gap)
         link[Block.LINK] = time + flits
-        behind[Block.OPEN], behind[Block.FLITS] = _COMING, flits
-        behind[Block.TREE] = block[Block.TREE]
-        _enter(network, number + behind_by, out, max(time, left + 1 - network.router.hop))
+        _put(network, number + behind_by, out, block[Block.TREE], flits, time)
+        if behind[Block.HELD] == 1:
+            free = behind[Block.LEFT] + 1 - network.router.hop
+            _to_front(network, number + behind_by, out, free)
         block[Block.LEFT] = max(block[Block.LEFT], time + flits - 1)
         block[Block.OPEN] -= 1
         if block[Block.OPEN] != 0:
             return
+        _leave(network, number, side)
         if side == MeshPort.LOCAL:
             _next_packet(network, block[Block.TREE])
             return

@@ -46,6 +46,7 @@ class MulticastLinks:
         self._network = packets.Network(
             router=packets.router_of(timing),
             nodes=packets.fresh_nodes(tiles),
+            queues=packets.fresh_queues(tiles),
             trees=np.empty((most * self._lines, packets.TREE_COLUMNS), dtype=np.int64),
             wheel=np.zeros(packets.WHEEL_SIZE, dtype=np.int64),
             arrivals=np.empty((most, tiles), dtype=np.int32),
