@@ -219,7 +219,7 @@ def test_the_closed_form_on_own_tiles(name: str, memory: bool) -> None:
     for grid in ((4, 4), (4, 8), (8, 8)):
         tiles = Tiles(grid, "int8", memory)
         errors += errors_at(name, tiles.place, tiles.tile)
-    # With four operands a block, of two lengths, tiles do not ask as evenly as the closed form has it.
+    # Blocks of two lengths are not asked for as evenly as the closed form has it.
     uneven = memory and name == "weighted-sum"
     assert np.mean(errors) < (0.05 if uneven else 0.025)
     assert max(errors) < (0.11 if uneven else 0.05)
