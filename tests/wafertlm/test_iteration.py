@@ -78,8 +78,9 @@ def test_all_weights_are_read_once(wafertlm: Wafertlm) -> None:
     # No faster than the memory, and as much energy as reading from it takes.
     assert found["seconds"] > read / 2e12
     assert found["energy_j"] > 0
+    # A kernel's is of the level below, the iteration's of its own seconds.
     errors = [each["level_pct"] for each in found["kernels"]]
-    assert min(errors) <= found["error"]["level_pct"] <= max(errors)
+    assert min(errors) <= found["error"]["level_pct"] <= max(errors) / (1 - max(errors) / 100)
     assert found["seconds_low"] < found["seconds"] < found["seconds_high"]
 
 
