@@ -139,9 +139,8 @@ def calibrate_result(
             on_tiles = compare_tiles(**given)
         tiles = [_tile_row(*of_kernel) for of_kernel in by_kernel(on_tiles).items()]
         progress("kernels: comparing the levels above the RTL")
-        levels = [
-            _level_row(*of_kernel) for of_kernel in by_kernel(compare_levels(**given)).items()
-        ]
+        at_levels = compare_levels(**given)
+        levels = [_level_row(*of_kernel) for of_kernel in by_kernel(at_levels).items()]
         progress("kernels: closed forms at the constants of all chips")
         on_chips = compare_chips(**given)
         chips = [_chip_row(*of_kernel) for of_kernel in by_kernel(on_chips).items()]

@@ -162,7 +162,7 @@ def test_levels_agree_on_loads_work_and_stores(
     streams: list[tuple[int, int, int]],
     room: int,
 ) -> None:
-    """But for the part of a cycle that lt rounds up of each block, which a channel goes on with."""
+    """But for a cycle a block, as answers come in whole cycles."""
     operations: list[Operation] = [kind(WHOLE, flits) for kind, flits in before]
     for flits, cycles, stored in streams:
         operations += [
