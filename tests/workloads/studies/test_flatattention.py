@@ -100,14 +100,48 @@ def test_rows_targets_and_plots(tmp_path: Path) -> None:
     assert rows["S1/layered-FlatAttention/100rps/ttft_s"]["interval"] is None  # ends not known
     published = rows["TII/DS-Prof/b128/throughput"]
     assert (published["paper"], published["model"], published["level"]) == (2325, None, "published")
-    assert sorted({path.stem for path in draw(result, tmp_path)}) == [
-        "collectives", "groups", "shapes", "slices", "variants",
-    ]  # fmt: skip
+    drawn = {
+        path.stem: path.read_text() for path in draw(result, tmp_path) if path.suffix == ".svg"
+    }
+    for name, text in DRAWN.items():
+        assert text in drawn.pop(name)
+    assert not drawn
+
+
+#: Plots, and what stands in each.
+DRAWN = {
+    "operations": "paper: 71 %",
+    "collectives": "over tree",
+    "variants": "HBM bandwidth used",
+    "groups": "group (tiles)",
+    "slices": "memory of a tile (KiB)",
+    "shapes": "decode-MLA-sp8-kv4096",
+    "wafer_batches": "paper: 256 requests",
+    "wafer_layer": "FlatMLA over FlashMLA",
+    "wafer_groups": "EP16-PP4",
+    "meshes": "64 x 64, 32",
+}
 
 
 @pytest.mark.usefixtures("wafer")
-def test_a_figure_that_is_not_there_is_none() -> None:
+def test_table_i_is_given_and_told_where_the_paper_contradicts_itself() -> None:
+    result = run_study(invented, quick=True)
+    rows = {row["id"]: row for row in result["rows"] if row["fit"] == "given"}
+    off = {name: row for name, row in rows.items() if row["error_pct"]}
+    assert len(rows) == 12
+    assert {name: (round(row["model"]), row["paper"]) for name, row in off.items()} == {
+        "TI/flat32/chip/peak": (1012, 988),
+        "TI/flat32-wafer/die/peak": (1992, 1976),
+    }
+    assert all("give" in row["note"] for row in off.values())
+    judged = [row for row in result["rows"] if row["error_pct"] is not None]
+    assert result["summary"]["predicted"]["rows"] == len(judged) - len(rows)
+
+
+@pytest.mark.usefixtures("wafer")
+def test_a_figure_that_is_not_there_is_none(tmp_path: Path) -> None:
     result = run_study(lambda case: dict.fromkeys(KERNEL_FIGURES), quick=True)
+    assert draw(result, tmp_path)  # a gap in its place
     rows = {row["id"]: row for row in result["rows"]}
     assert rows["F8/D128-S4096/FlatAsync/speedup_over_FA-3"]["model"] is None
     assert rows["F7/sum/128KiB/tree_over_network"]["model"] > 1

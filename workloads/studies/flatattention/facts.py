@@ -46,15 +46,19 @@ def facts(*, quick: bool) -> list[Fact]:
 
 # Figure 1a ---------------------------------------------------------------------------------------
 
+#: Attention's share of the operations that a model's name stands for, in per cent, when it decodes
+#: at a long context. The text does not say how long.
+SHARES = {"qwen-7b": 19.0, "deepseek-v3-671b": 71.0}
+PHASES, TOKENS = ("prefill", "decode"), (4096, 8192, 16384)
+
 
 def _shares() -> Iterator[Fact]:
     length = "the length is not stated"
-    published = {("qwen-7b", "decode"): 19.0, ("deepseek-v3-671b", "decode"): 71.0}
-    for model in ("qwen-7b", "deepseek-v3-671b"):
-        for phase in ("prefill", "decode"):
-            for tokens in (4096, 8192, 16384):
-                said = published.get((model, phase))
-                note = f"the text says {said:g} % at a long context; {length}" if said else length
+    for model, said in SHARES.items():
+        for phase in PHASES:
+            for tokens in TOKENS:
+                stated = f"the text says {said:g} % at a long context; {length}"
+                note = stated if phase == "decode" else length
                 case = ShareCase(model, phase, tokens)
                 name = f"F1a/{model}/{phase}-{tokens}/attention_share"
                 yield Fact(name, case, "attention_pct", "%", None, note)
@@ -198,13 +202,22 @@ def _variants(level: str) -> Iterator[Fact]:
 
 # Appendix D --------------------------------------------------------------------------------------
 
+#: Tiles a side, and KiB of a tile's memory.
+MESHES = {64: 192, 32: 384, 16: 1536, 8: 6144}
+SPATZ, MESHES_LENGTHS = (1, 2, 4), (1024, 4096)
+
+
+def channels_of(side: int) -> int:
+    """Channels of memory of a mesh: at most one a column."""
+    return min(side, 32)
+
 
 def _exploration(level: str) -> Iterator[Fact]:
     """Meshes of equal peak: engines, links, banks and memory go with the size of a tile."""
-    for side, l1_kib in ((64, 192), (32, 384), (16, 1536), (8, 6144)):
+    for side, l1_kib in MESHES.items():
         scale = 32 / side
-        channels = min(side, 32)
-        for spatz in (1, 2, 4):
+        channels = channels_of(side)
+        for spatz in SPATZ:
             changes = (
                 f"grid.rows={side}", f"grid.cols={side}",
                 f"tile.matrix.height={round(32 * scale)}", f"tile.matrix.width={round(16 * scale)}",
@@ -213,7 +226,7 @@ def _exploration(level: str) -> Iterator[Fact]:
                 f"noc.flit_bytes={round(128 * scale)}", f"memory.channels={channels}",
                 *_TWO_STACKS,
             )  # fmt: skip
-            for length in (1024, 4096):
+            for length in MESHES_LENGTHS:
                 shape = prefill(4, length, 128)
                 case = KernelCase("flat-attention", shape, level, changes=changes)
                 at = f"D/{side}x{side}-{spatz}Spatz/MHA-S{length}"

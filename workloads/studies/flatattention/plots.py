@@ -1,4 +1,4 @@
-"""Plots of the study: collectives, run times, and use by groups, slices and kernels."""
+"""Plots of the study: shares of attention, collectives, run times, and use of the engines."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,45 +9,84 @@ import numpy as np
 
 from tlm.plotting import (
     COLOURS,
+    INK,
     direct_labels,
     places_ticks,
+    plain_number,
     plain_ticks,
     published,
     series,
     write_pictures,
 )
-from workloads.studies.flatattention.facts import DEPTHS, LENGTHS, VARIANTS
+from workloads.studies.flatattention import wafer_plots
+from workloads.studies.flatattention.facts import (
+    DEPTHS,
+    LENGTHS,
+    MESHES,
+    MESHES_LENGTHS,
+    PHASES,
+    SHARES,
+    SPATZ,
+    TOKENS,
+    VARIANTS,
+    channels_of,
+)
+from workloads.studies.flatattention.panels import Found, model_values, panels
 
 _PARTS = ("compute", "communication", "memory", "overhead")
 
 
 def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write ``collectives``, ``variants``, ``groups``, ``slices`` and ``shapes``, SVG and PDF.
+    """Write a picture of each figure, from ``operations`` (1a) to ``meshes`` (D), as SVG and PDF.
 
     Raises:
         InputError: if a file cannot be written.
     """
     found = {row["id"]: row for row in result["rows"]}
     drawings = {
+        "operations": _operations,
         "collectives": _collectives,
         "variants": _variants,
         "groups": _groups,
         "slices": _slices,
         "shapes": _shapes,
+        "wafer_batches": wafer_plots.batches,
+        "wafer_layer": wafer_plots.layer,
+        "wafer_groups": wafer_plots.groups,
+        "meshes": _meshes,
     }
     return write_pictures(folder, {name: partial(one, found) for name, one in drawings.items()})
 
 
-def _figure(rows: int, cols: int, width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
+def _operations(found: Found) -> Any:
+    """Figure 1a: attention's share of a model's operations."""
+    figure, axes = panels(1, len(SHARES), 8, 3.2)
+    places = np.arange(len(TOKENS))
+    for axis, (model, said) in zip(axes.flat, SHARES.items(), strict=True):
+        for number, phase in enumerate(PHASES):
+            at = [f"F1a/{model}/{phase}-{tokens}/attention_share" for tokens in TOKENS]
+            bars = axis.bar(
+                places + 0.4 * number - 0.2, model_values(found, at), 0.4, label=phase,
+                color=COLOURS[number],
+            )  # fmt: skip
+            axis.bar_label(bars, fmt="%.0f", fontsize="small")
+        line = axis.axhline(said, color=INK, linewidth=0.8, linestyle="--")
+        line.set_label("paper: decode at a long context, whose length is not stated")
+        axis.annotate(f"paper: {said:g} %", (-0.5, said), ha="left", va="bottom", fontsize="small")
+        axis.set_xticks(places, [plain_number(tokens) for tokens in TOKENS])
+        axis.set(
+            title=f"operations of {model}",
+            xlabel="tokens of the prompt, or in the cache",
+            ylim=(0, 100),
+        )
+        axis.set_ylabel("attention (% of the operations)")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
 
-    figure = Figure(figsize=(width, height))
-    return figure, figure.subplots(rows, cols, squeeze=False)
 
-
-def _collectives(found: Mapping[str, Any]) -> Any:
+def _collectives(found: Found) -> Any:
     """Figure 7: speed-ups of the network's collectives by the block's length."""
-    figure, axes = _figure(1, 2, 8, 3.2)
+    figure, axes = panels(1, 2, 8, 3.2)
     for axis, kind in zip(axes.flat, ("multicast", "sum"), strict=True):
         curves = []
         for number, method in enumerate(("tree", "sequential")):
@@ -68,21 +107,21 @@ def _collectives(found: Mapping[str, Any]) -> Any:
     return figure
 
 
-def _variants(found: Mapping[str, Any]) -> Any:
+def _variants(found: Found) -> Any:
     """Figure 8: run time by what it is spent on."""
-    figure, axes = _figure(len(DEPTHS), len(LENGTHS), 9, 5)
+    figure, axes = panels(len(DEPTHS), len(LENGTHS), 9, 5)
     for row, depth in zip(axes, DEPTHS, strict=True):
         for axis, length in zip(row, LENGTHS, strict=True):
             at = f"F8/D{depth}-S{length}"
-            times = _values(found, [f"{at}/{name}/runtime" for name in VARIANTS])
+            times = model_values(found, [f"{at}/{name}/runtime" for name in VARIANTS])
             bottom = np.zeros(len(times))
             for part, colour in zip(_PARTS, COLOURS, strict=False):
-                shares = _values(found, [f"{at}/{name}/{part}" for name in VARIANTS])
+                shares = model_values(found, [f"{at}/{name}/{part}" for name in VARIANTS])
                 axis.bar(
                     list(VARIANTS), times * shares / 100, 0.7, bottom, color=colour, label=part
                 )
                 bottom += times * shares / 100
-            uses = _values(found, [f"{at}/{name}/hbm_use" for name in VARIANTS])
+            uses = model_values(found, [f"{at}/{name}/hbm_use" for name in VARIANTS])
             for place, (use, time) in enumerate(zip(uses, times, strict=True)):
                 if np.isfinite(use + time):
                     axis.annotate(
@@ -101,9 +140,9 @@ def _variants(found: Mapping[str, Any]) -> Any:
     return figure
 
 
-def _groups(found: Mapping[str, Any]) -> Any:
+def _groups(found: Found) -> Any:
     """Figure 9: use of the engines by the side of a group."""
-    figure, axes = _figure(1, 1, 5, 3.6)
+    figure, axes = panels(1, 1, 5, 3.6)
     axis, curves = axes[0][0], []
     sides: list[str] = []
     for number, length in enumerate((512, *LENGTHS)):
@@ -120,9 +159,9 @@ def _groups(found: Mapping[str, Any]) -> Any:
     return figure
 
 
-def _slices(found: Mapping[str, Any]) -> Any:
+def _slices(found: Found) -> Any:
     """Figure 11: use of a busy engine, and memory of a tile, by the slice."""
-    figure, axes = _figure(1, 2, 8, 3)
+    figure, axes = panels(1, 2, 8, 3)
     for axis, end, label in zip(
         axes.flat,
         ("/engine/utilization", "/L1/occupancy"),
@@ -138,13 +177,13 @@ def _slices(found: Mapping[str, Any]) -> Any:
     return figure
 
 
-def _shapes(found: Mapping[str, Any]) -> Any:
+def _shapes(found: Found) -> Any:
     """Figure 12: use of the engines and of HBM, by kernel."""
     uses = [name for name in found if _is(name, "F12/", "/Flat/utilization")]
-    figure, axes = _figure(1, 1, 6, 1.2 + 0.25 * len(uses))
+    figure, axes = panels(1, 1, 6, 1.2 + 0.25 * len(uses))
     axis, places = axes[0][0], np.arange(len(uses))
     for number, (end, label) in enumerate((("utilization", "engines"), ("hbm_use", "HBM"))):
-        values = _values(found, [name.replace("utilization", end) for name in uses])
+        values = model_values(found, [name.replace("utilization", end) for name in uses])
         at = places + 0.4 * number - 0.2
         axis.barh(at, values, height=0.4, label=label, color=COLOURS[number])
     axis.set_yticks(places, [name.split("/")[1] for name in uses], fontsize="small")
@@ -154,10 +193,31 @@ def _shapes(found: Mapping[str, Any]) -> Any:
     return figure
 
 
+def _meshes(found: Found) -> Any:
+    """Appendix D: use of the engines by the tiles of a chip, and by what a tile has."""
+    figure, axes = panels(1, len(MESHES_LENGTHS), 8, 3.4)
+    for axis, length in zip(axes.flat, MESHES_LENGTHS, strict=True):
+        end = f"MHA-S{length}/utilization"
+        uses = np.array(
+            [
+                model_values(found, [f"D/{side}x{side}-{spatz}Spatz/{end}" for spatz in SPATZ])
+                for side in MESHES
+            ]
+        )
+        image = axis.imshow(uses, cmap="cividis", vmin=0, vmax=100, aspect="auto")
+        for (row, col), use in np.ndenumerate(uses):
+            text = f"{use:.1f}" if np.isfinite(use) else "-"
+            ink = "black" if use > 60 else "white"
+            axis.annotate(text, (col, row), ha="center", va="center", color=ink)
+        axis.set_xticks(range(len(SPATZ)), [str(spatz) for spatz in SPATZ])
+        told = [f"{side} x {side}, {channels_of(side)}" for side in MESHES]
+        axis.set_yticks(range(len(MESHES)), told)
+        axis.set(title=f"use of the engines, S {length}", ylabel="tiles, channels of memory")
+        axis.set_xlabel("vector engines (Spatz) for each 1024th of the chip")
+        axis.spines[:].set_visible(False)
+    figure.colorbar(image, ax=axes, label="use of the engines (%)")
+    return figure
+
+
 def _is(name: str, start: str, end: str) -> bool:
     return name.startswith(start) and name.endswith(end)
-
-
-def _values(found: Mapping[str, Any], names: list[str]) -> Any:
-    """Figures of the model; NaN where there is none."""
-    return np.array([found[name]["model"] for name in names], dtype=float)

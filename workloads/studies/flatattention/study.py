@@ -16,6 +16,7 @@ from workloads.studies.flatattention.cases import (
     line_figures,
     share_figures,
 )
+from workloads.studies.flatattention.chip import chip_facts
 from workloads.studies.flatattention.facts import (
     DEPTHS,
     LENGTHS,
@@ -41,6 +42,9 @@ from workloads.studies.flatattention.wafer import (
     wafer_targets,
 )
 from workloads.studies.rows import interval_of, summarise
+
+#: What ``fit`` says of a row that the model is given, in place of whether it was fitted to it.
+GIVEN = "given"
 
 AnyCase = Case | WaferCase | ExpertsCase | WaferServeCase
 AnyFact = Fact | WaferFact | ServedFact
@@ -91,9 +95,13 @@ def run_study(
         _judged(name, unit, None, said, "published", None, note)
         for name, unit, said, note in published_rows()
     ]
+    chip = [
+        _judged(fact.name, fact.unit, fact.model, fact.paper, "chip", None, fact.note, fit=GIVEN)
+        for fact in chip_facts()
+    ]
     return {
         "study": "flatattention",
-        "rows": rows,
+        "rows": chip + rows,
         "summary": summarise(rows) | {"orderings": _orderings(rows)},
         "targets": _targets(rows),
     }
@@ -120,6 +128,8 @@ def _judged(
     level: str,
     level_pct: float | None,
     note: str,
+    *,
+    fit: bool | str = False,
 ) -> dict[str, Any]:
     return {
         "id": name,
@@ -127,7 +137,7 @@ def _judged(
         "model": model,
         "error_pct": _with(model, paper, lambda value, said: 100 * (value / said - 1)),
         "error_points": None,
-        "fit": False,
+        "fit": fit,
         "unit": unit,
         "ci95": None,
         "interval": None,

@@ -25,6 +25,8 @@ from workloads.studies.campaign import Figures
 CHIP, MODEL = "flat32-wafer", "deepseek-v3-671b"
 #: Tokens of a request in an iteration, and how many of them are right: acceptance 0.7.
 TOKENS, RIGHT = 2, 1.7
+#: Longest time of a token that the paper allows, section V-C.
+TPOT_LIMIT_MS = 50.0
 KEYS = 4096
 #: Figures of an iteration, beside the error of its level.
 WAFER_FIGURES = (
@@ -193,6 +195,7 @@ def _level_pct(price: DiesPrice, batch: Batch, *, flash: bool) -> float | None:
 #: Requests of a die, and groups of dies times their number.
 BATCHES = (16, 32, 64, 128, 256, 512)
 GROUPS = ((64, 1), (32, 2), (16, 4), (8, 8), (4, 16))
+GROUPS_BATCHES = (16, 64, 256)
 VARIANTS = {
     "merged-copies": WaferCase(merged=True),
     "popular-experts": WaferCase(popular=True),
@@ -232,11 +235,13 @@ def wafer_facts() -> Iterator[WaferFact]:
         yield WaferFact(name, flat, "iteration_ms", "x", over=flash)
     yield from _layer()
     for dies, groups in GROUPS:
-        for batch in (16, 64, 256):
+        for batch in GROUPS_BATCHES:
             case = WaferCase(dies, groups, batch)
             at = f"F13cd/EP{dies}-PP{groups}/b{batch}"
             yield WaferFact(f"{at}/throughput", case, "tokens_s", "tok/s")
             yield WaferFact(f"{at}/tpot", case, "tpot_ms", "ms")
+            yield WaferFact(f"{at}/kernels", case, "layer_ms", "ms")
+            yield WaferFact(f"{at}/links", case, "links_ms", "ms")
     for requests, said in ((8, None), (16, 256.0)):
         note = "16 requests x 2 tokens x 8 experts: a copy for each"
         experts = ExpertsCase(16, requests)
