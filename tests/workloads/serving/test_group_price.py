@@ -263,3 +263,27 @@ def test_weights_of_another_width() -> None:
     named = Parallel(tensor=4)
     with pytest.raises(InputError, match="--tp: found 4 with weights of 1 bytes; allowed with"):
         GroupsPrice(MODEL.in_one_width("fp8"), groups_on(CHIP, replace(named)), named)
+
+
+def test_equal_iterations_are_planned_once_for_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, planned = price(tensor=4, pipeline=4), []
+    plan = found.planner.planned
+    monkeypatch.setattr(
+        found.planner, "planned", lambda batch: planned.append(batch) or plan(batch)
+    )
+    batches = [Batch(((100, 0),), 3, 300 + context, 4) for context in (0, 0, 90, 0)]
+    centre = [found.cost(batch) for batch in batches]
+    assert centre[0] == centre[1] == centre[3] != centre[2]
+    assert [each.made_of == centre[0].made_of for each in centre] == [True, True, False, True]
+    for end in ("low", "high"):
+        there = [found.at_end(end).cost(batch) for batch in batches]
+        assert [each.energy_j for each in there] == [each.energy_j for each in centre]
+        assert all(not each.made_of for each in there)
+        off = [one.seconds - other.seconds for one, other in zip(there, centre, strict=True)]
+        assert max(off) < 0 if end == "low" else min(off) > 0
+    assert len(planned) == 2
+    # What is kept is bounded, and what is planned again is what it was.
+    monkeypatch.setattr("workloads.serving.price.planned_price._MOST_PLANS", 2)
+    assert found.cost(Batch((), 1, 100, 1)).seconds > 0
+    assert found.cost(batches[0]) == centre[0]
+    assert len(planned) == 4

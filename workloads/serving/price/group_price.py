@@ -86,7 +86,8 @@ class GroupsPrice(PlannedPrice):
     def at_level(self, runs: LevelRuns) -> Self:
         """The same with prices of the level of some runs."""
         other = copy(self)
-        other._prices, other._decoded = self._group_prices.at_level(runs), {}
+        other._prices = self._group_prices.at_level(runs)
+        other._forget()
         return other
 
     @property

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from itertools import groupby
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from tlm.chips import Chip
 from tlm.errors import InputError
@@ -23,6 +23,9 @@ from workloads.serving.price.iteration import rounded
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.part_price import Price
 from workloads.serving.price.tile_price import End
+
+#: Plans that are kept; those of a long run are not all wanted again.
+_MOST_PLANS = 4096
 
 
 class Planner(Protocol):
@@ -54,6 +57,22 @@ class Prices(Protocol):
         ...
 
 
+class _Plan(NamedTuple):
+    """An iteration.
+
+    Attributes:
+        plan: What runs.
+        joules: Of all units; None without figures.
+        expert_bytes: Bytes of experts' weights that they read.
+        seconds: At the ends of the prices' error at which it was asked for, and between them.
+    """
+
+    plan: DiePlan
+    joules: float | None
+    expert_bytes: float
+    seconds: dict[End | None, float]
+
+
 class PlannedPrice(OfModel, ABC):
     """What is common to such models (`workloads.serving.price.cost.ServingModel`).
 
@@ -69,12 +88,16 @@ class PlannedPrice(OfModel, ABC):
         self._chip = chip
         self._planner, self._prices = planner, prices
         self._end: End | None = None
-        self._decoded: dict[tuple[int, int, int, int], tuple[DiePlan, float]] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what iterations cost: prices are others from here on."""
+        self._plans: dict[Batch, _Plan] = {}
 
     def at_end(self, end: End) -> Self:
         """The same, with times as low or as high as the errors of the prices let them be."""
         other = copy(self)
-        other._end, other._decoded = end, {}
+        other._end = end
         return other
 
     def at_level(self, runs: LevelRuns) -> Self:
@@ -105,10 +128,9 @@ class PlannedPrice(OfModel, ABC):
 
     def cost(self, batch: Batch) -> IterationCost:
         """Price of an iteration."""
-        plan = self._planner.planned(batch)
-        made_of = (plan,) if self._end is None else ()
-        seconds = plan.cycles(self._cycles) / self._chip.clock_hz
-        return IterationCost(seconds, self._joules(plan), self._expert_bytes(plan), made_of)
+        found = self._planned(batch)
+        made_of = (found.plan,) if self._end is None else ()
+        return IterationCost(found.seconds[self._end], found.joules, found.expert_bytes, made_of)
 
     def decode_costs(
         self,
@@ -125,29 +147,34 @@ class PlannedPrice(OfModel, ABC):
         found = [
             self._decoding(sequences, seen - width, width, in_sram) for seen, in_sram, _ in runs
         ]
-        plans, seconds = zip(*found, strict=True)
         energy = None
         if self._chip.energy is not None:
-            energy = [self._joules(plan) or 0.0 for plan in plans]
-        made_of = [(plan,) for plan in plans] if self._end is None else ()
+            energy = [each.joules or 0.0 for each in found]
+        made_of = [(each.plan,) for each in found] if self._end is None else ()
         times = [count for *_, count in runs]
-        return DecodeCosts(seconds, energy, times, self._expert_bytes(plans[0]), made_of)
+        seconds = [each.seconds[self._end] for each in found]
+        return DecodeCosts(seconds, energy, times, found[0].expert_bytes, made_of)
 
-    def _decoding(
-        self, sequences: int, context: int, width: int, kept: int
-    ) -> tuple[DiePlan, float]:
-        """Plan and seconds of an iteration that only decodes, once for each of these.
+    def _decoding(self, sequences: int, context: int, width: int, kept: int) -> _Plan:
+        """An iteration that only decodes; of the layers so many find the cache in SRAM."""
+        cached = sequences * context
+        in_sram = round(cached * kept / self.layers)
+        batch = Batch((), sequences, cached, sequences * width, None, width, in_sram)
+        return self._planned(batch)
 
-        Of the layers so many find the tokens of the cache in SRAM.
-        """
-        key = sequences, context, width, kept
-        if key not in self._decoded:
-            cached = sequences * context
-            in_sram = round(cached * kept / self.layers)
-            batch = Batch((), sequences, cached, sequences * width, None, width, in_sram)
+    def _planned(self, batch: Batch) -> _Plan:
+        """An iteration, planned and priced once at each end, with seconds at the one at hand."""
+        found = self._plans.get(batch)
+        if found is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
             plan = self._planner.planned(batch)
-            self._decoded[key] = plan, plan.cycles(self._cycles) / self._chip.clock_hz
-        return self._decoded[key]
+            found = _Plan(plan, self._joules(plan), self._expert_bytes(plan), {})
+            self._plans[batch] = found
+        if self._end not in found.seconds:
+            cycles = found.plan.cycles(self._cycles)
+            found.seconds[self._end] = cycles / self._chip.clock_hz
+        return found
 
     def _cycles(self, part: Any) -> float:
         if self._end is None:
