@@ -11,6 +11,9 @@ from workloads.models import load_model
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import run
 from workloads.serving.price.cost import Batch
+from workloads.serving.price.grid_mapping import GridMapping
+from workloads.serving.price.iteration import Decode, Layer, Part, Prompt
+from workloads.serving.price.wafer import Wafer
 from workloads.serving.price.wafer_price import WaferPrice
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
 
@@ -27,6 +30,30 @@ def test_an_iteration_costs_what_the_command_prints() -> None:
     ):
         options = IterationOptions(model="llama3-8b", chip="wse2", allow_stale=True, **asked)
         assert round(PRICE.cost(batch).seconds * HZ) == run_iteration(options).cycles
+
+
+@pytest.mark.parametrize("tiles", [(990, 860), (75, 300), (20, 25)])
+@pytest.mark.parametrize(("new", "context"), [(1, 127), (1, 131072), (16, 0), (777, 3000)])
+def test_the_side_has_the_fewest_cycles_of_all(
+    tiles: tuple[int, int], new: int, context: int
+) -> None:
+    """Found as if every kernel were planned on every side, which few are."""
+    here, every = (Wafer(MODEL, load_chip("wse2"), tiles=tiles) for _ in range(2))
+    sides = [*range(30, min(tiles) + 1, 30)] or [min(tiles)]
+    held = [each for each in sides if every.regions(each).shift_tokens >= new - 1 + context]
+    seen: Part = Decode(1, 1, context, None) if new == 1 else Prompt(new, context, None)
+    parts = Layer(new, False), seen
+    planned: list[int] = []
+
+    def cycles(side: int) -> float:
+        return sum(every.cycles(side, part) for part in parts)
+
+    mapped = GridMapping.mapped
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GridMapping, "mapped", lambda *of: planned.append(1) or mapped(*of))
+        found = here.decode_side(context) if new == 1 else here.prefill_side(new, context)
+    assert found == min(held or sides, key=cycles)
+    assert len(planned) < 14 * len(held or sides) or len(sides) <= 2
 
 
 def test_a_stretch_of_decoding_is_its_iterations() -> None:

@@ -39,9 +39,16 @@ class GridMapping:
         Raises:
             InputError: if the place is not square.
         """
-        side = self.place.square_side()
-        for operator in grid_operators(self._model, part, side, self._gemv):
-            yield operator, self._mapped(operator)
+        for operator in self.operators(part):
+            yield operator, self.mapped(operator)
+
+    def operators(self, part: Part) -> Iterator[GridOperator]:
+        """Kernels of a part, which are planned only where they are wanted.
+
+        Raises:
+            InputError: if the place is not square.
+        """
+        return grid_operators(self._model, part, self.place.square_side(), self._gemv)
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know a kernel's choices by."""
@@ -53,7 +60,8 @@ class GridMapping:
         """Cycles of a part by the closed forms of its kernels, one after another."""
         return sum(mapped.cycles for _, mapped in self.of(part))
 
-    def _mapped(self, operator: GridOperator) -> Mapped:
+    def mapped(self, operator: GridOperator) -> Mapped:
+        """Plan of a kernel."""
         key = operator._replace(name="")
         if key not in self._plans:
             kernel = KERNELS[operator.kernel]

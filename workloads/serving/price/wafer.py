@@ -8,6 +8,7 @@ values are reshuffled before and after.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import heapify, heapreplace
 from typing import NamedTuple
 
 from tlm.chips import Chip
@@ -186,11 +187,32 @@ class Wafer:
         most = min(self.tiles)
         sides: list[int] = [*range(_STEP, most + 1, _STEP)] or [most]
         fit = [side for side in sides if self.regions(side).shift_tokens >= tokens] or sides
+        return self._fewest(fit, parts)
 
-        def cycles(side: int) -> float:
-            return sum(self.cycles(side, part) for part in parts)
+    def _fewest(self, sides: Sequence[int], parts: Sequence[Part]) -> int:
+        """The side on which parts take the fewest cycles, the least of equal ones.
 
-        return min(fit, key=cycles)
+        Kernels are planned one at a time, on the side that has the fewest cycles so far. None takes
+        less than no time, so that on most sides some are never planned.
+        """
+        kernels = {
+            side: [each for part in parts for each in self.mapping(side).operators(part)]
+            for side in sides
+        }
+
+        def cycles(side: int, number: int) -> int:
+            return self.mapping(side).mapped(kernels[side][number]).cycles
+
+        # Long ones first, which rule a side out.
+        middle = sides[len(sides) // 2]
+        order = sorted(range(len(kernels[middle])), key=lambda number: -cycles(middle, number))
+        least = [(0, side, 0) for side in sides]
+        heapify(least)
+        while True:
+            total, side, planned = least[0]
+            if planned == len(order):
+                return side
+            heapreplace(least, (total + cycles(side, order[planned]), side, planned + 1))
 
     def _prompts(self, batch: Batch, *, single: bool = False) -> tuple[Item, ...]:
         """Prompt chunks, or their single tokens; as many as give a next token pass the head."""
