@@ -5,14 +5,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tlm.scratch import scratch_folder
 
 if TYPE_CHECKING:  # slow to import: only for pools
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Executor, ProcessPoolExecutor
+
+Task = TypeVar("Task", bound=Hashable)
+Result = TypeVar("Result")
 
 # Kills a group of processes when its input ends without a line: when the process that holds the
 # other end is gone, however it ended.
@@ -87,6 +90,37 @@ def pool(workers: int | None = None) -> "ProcessPoolExecutor":
     return ProcessPoolExecutor(
         workers or os.cpu_count(), initializer=_end_with, initargs=(os.getpid(),)
     )
+
+
+def as_done(
+    call: Callable[..., Result],
+    tasks: Mapping[Task, tuple[Any, ...]],
+    workers: int,
+    opened: "Callable[[int], Executor]" = pool,
+) -> Iterator[tuple[Task, Result]]:
+    """Call a function for each task, and yield what it gives as it comes.
+
+    Where a call raises, or nobody wants more, calls that have not begun are left out.
+
+    Args:
+        call: A function of a module.
+        tasks: Its arguments.
+        workers: Processes; 1: this one alone, task by task.
+        opened: Opens so many processes.
+    """
+    if workers == 1:
+        yield from ((task, call(*arguments)) for task, arguments in tasks.items())
+        return
+    from concurrent.futures import as_completed
+
+    with opened(workers) as processes:
+        futures = {processes.submit(call, *of): task for task, of in tasks.items()}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            processes.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 def _end_with(parent: int) -> None:

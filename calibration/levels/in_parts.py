@@ -6,8 +6,7 @@ is taken. It goes when the whole comparison is stored.
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import as_completed
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,8 +54,8 @@ def in_parts(
             done[part] = listed.validate_json(_path(kind, part, sources).read_bytes())
         except (OSError, ValidationError):
             continue  # not there, or not whole
-    missing = [part for part in parts if part not in done]
-    for part, points in _run(missing, compare, workers):
+    missing = {part: (part,) for part in parts if part not in done}
+    for part, points in children.as_done(compare, missing, workers):
         done[part] = points
         with whole_file(_path(kind, part, sources)) as scratch:
             scratch.write_bytes(listed.dump_json(points))
@@ -68,22 +67,6 @@ def forget_parts(kind: type[Table]) -> None:
     """Remove what is kept of a kind, of whatever sources."""
     for path in (cache_folder() / _FOLDER).glob(f"{kind.__name__}-*.json"):
         path.unlink(missing_ok=True)
-
-
-def _run(
-    parts: Sequence[Part], compare: Callable[[Part], list[Point]], workers: int
-) -> Iterator[tuple[Part, list[Point]]]:
-    if workers == 1:
-        yield from ((part, compare(part)) for part in parts)
-        return
-    with children.pool(workers) as pool:
-        futures = {pool.submit(compare, part): part for part in parts}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 def _path(kind: type[Table], part: Hashable, sources: dict[str, str]) -> Path:

@@ -98,3 +98,27 @@ def test_processes_of_a_pool_end_with_what_started_them(
     parent.kill()
     parent.wait()
     hold_gone(process)
+
+
+def ran_or_refused(number: int, folder: Path) -> int:
+    """The number, which is left in a folder; the first one is refused at once."""
+    if number == 0:
+        raise ValueError("refused")
+    (folder / str(number)).touch()
+    time.sleep(0.05)
+    return number
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_calls_that_have_not_begun_are_left_out_when_one_raises(
+    tmp_path: Path, workers: int
+) -> None:
+    tasks = {f"task {number}": (number, tmp_path) for number in range(1, 30)}
+    assert {*children.as_done(ran_or_refused, tasks, workers)} == {
+        (task, number) for task, (number, _) in tasks.items()
+    }
+    for path in tmp_path.iterdir():
+        path.unlink()
+    with pytest.raises(ValueError, match="refused"):
+        [*children.as_done(ran_or_refused, {"first": (0, tmp_path)} | tasks, workers)]
+    assert len([*tmp_path.iterdir()]) < 10

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,8 +71,8 @@ def run_tasks(
         kept = None if store is None else _read(store, cases[task.case], task.seed)
         if kept is not None:
             done[task] = kept
-    missing = [task for task in tasks if task not in done]
-    for task, figures in _run(cases, missing, simulate, workers, pool):
+    missing = {task: (cases[task.case], task.seed) for task in tasks if task not in done}
+    for task, figures in children.as_done(simulate, missing, workers, pool):
         done[task] = figures
         if store is not None:
             _write(store, cases[task.case], task.seed, figures)
@@ -101,27 +101,6 @@ def run_once(
 def default_workers() -> int:
     """One process for each core that may be used."""
     return len(os.sched_getaffinity(0))
-
-
-def _run(
-    cases: Mapping[str, Any],
-    tasks: Sequence[Task],
-    simulate: Callable[[Any, int], Figures],
-    workers: int,
-    pool: Pool,
-) -> Any:
-    if workers == 1:
-        for task in tasks:
-            yield task, simulate(cases[task.case], task.seed)
-        return
-    with pool(workers) as processes:
-        futures = {processes.submit(simulate, cases[task.case], task.seed): task for task in tasks}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            processes.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 def _check_store(store: Path) -> None:
