@@ -1,5 +1,7 @@
 """Runs that are compiled leave the figures of those that are stepped, iteration by iteration."""
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -66,6 +68,24 @@ def figures(
         rows,
         made,
     )
+
+
+def test_prices_are_gone_with_their_last_run(model: TilePrice) -> None:
+    """Without a collection of garbage: explorations price hundreds of chips in a process."""
+    served = trace_of((0, 9, 9)), Chunked(), Limits(), None
+    figures(model, *served)  # what is compiled holds on to whoever was first
+    gc.collect()
+    gc.disable()
+    try:
+        once = serving_model("qwen3-1.7b", "flat32")
+        assert isinstance(once, TilePrice)
+        figures(once, *served)
+        table = weakref.ref(once.stage_table(256))
+        assert table() is not None
+        del once
+        assert table() is None
+    finally:
+        gc.enable()
 
 
 @settings(max_examples=25, deadline=None)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from workloads.models import Model, SlidingWindow
 
 Float64s = NDArray[np.float64]
+Truths = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
 
 

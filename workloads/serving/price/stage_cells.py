@@ -23,6 +23,7 @@ from workloads.serving.price.iteration import (
 )
 from workloads.serving.price.part_price import Price
 
+Priced = Callable[[Stage], Price]
 #: No iteration has more tokens than two to this.
 _MOST_BITS = 40
 
@@ -106,31 +107,35 @@ class Counted(NamedTuple):
 class StageTable:
     """Prices of stages, each in its cell.
 
+    It does not keep what prices them, which keeps it: both are gone with their last user.
+
     Args:
-        price: Of a stage.
         layers: All of the model's.
         max_sequences: Most decoding requests.
 
     Attributes:
-        cycles: Of each cell's stage; not a number if it has no price yet. Shape (cells,).
+        is_known: Whether a cell's stage has a price. Shape (cells,).
+        cycles: Of each cell's stage. Shape (cells,).
         joules: The same.
     """
 
-    def __init__(self, price: Callable[[Stage], Price], layers: range, max_sequences: int) -> None:
-        self._price, self._layers = price, layers
-        self.cycles = np.full(_DECODED + (max_sequences + 1) * _NUMBERS, np.nan)
-        self.joules = np.zeros_like(self.cycles)
+    def __init__(self, layers: range, max_sequences: int) -> None:
+        self._layers, cells = layers, _DECODED + (max_sequences + 1) * _NUMBERS
+        # Zeros that are never written take no memory, and most cells are never asked for.
+        self.is_known = np.zeros(cells, dtype=np.bool_)
+        self.cycles, self.joules = np.zeros(cells), np.zeros(cells)
 
-    def find(self, cell: int) -> None:
+    def find(self, cell: int, price: Priced) -> None:
         """Find the price of a cell's stage."""
-        price = self._price(stage_at(cell, self._layers))
-        self.cycles[cell], self.joules[cell] = price.cycles, price.joules
+        found = price(stage_at(cell, self._layers))
+        self.cycles[cell], self.joules[cell] = found.cycles, found.joules
+        self.is_known[cell] = True
 
-    def counted(self, times: Int64s) -> Counted:
+    def counted(self, times: Int64s, price: Priced) -> Counted:
         """Of so many stages in each cell."""
         made_of, expert_bytes = Counter[Hashable](), 0
         for cell in np.flatnonzero(times).tolist():
             stage, often = stage_at(cell, self._layers), int(times[cell])
             made_of[stage] = often
-            expert_bytes += often * round(self._price(stage).expert_bytes)
+            expert_bytes += often * round(price(stage).expert_bytes)
         return Counted(made_of, expert_bytes)

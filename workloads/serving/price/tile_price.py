@@ -236,7 +236,7 @@ class TilePrice(OfModel):
         """Prices of stages with so many decoding requests at most; the same table each time."""
         key = self._end, max_sequences
         if key not in self._tables:
-            self._tables[key] = StageTable(self.stage, range(self.layers), max_sequences)
+            self._tables[key] = StageTable(range(self.layers), max_sequences)
         return self._tables[key]
 
     def stage(self, stage: Stage) -> Price:

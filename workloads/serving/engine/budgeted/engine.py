@@ -79,7 +79,8 @@ class BudgetedEngine:
         self._recorder, self._model = recorder, model
         self._stages = model.stage_table(max_sequences)
         times = np.zeros(len(self._stages.cycles), dtype=np.int64)
-        self._prices = StagePrices(self._stages.cycles, self._stages.joules, times)
+        known, cycles, joules = self._stages.is_known, self._stages.cycles, self._stages.joules
+        self._prices = StagePrices(known, cycles, joules, times)
         self._at = np.zeros(len(Field), dtype=np.int64)
         self._at[[Field.FIRST, Field.LAST, Field.LATE_STEP]] = NOBODY
         self._at[Field.NEXT_FINISH], self._at[Field.LAST_DURATION_PS] = NEVER, 1
@@ -122,7 +123,7 @@ class BudgetedEngine:
         at = self._at
         state = at, self._requests, self._queues, self._prices, self._log, self._rules
         while (ended := serve(*state)) == Ended.UNKNOWN:
-            self._stages.find(int(at[Field.CELL]))
+            self._stages.find(int(at[Field.CELL]), self._model.stage)
         if ended == Ended.NO_TIME:
             raise ValueError("an iteration cannot take 0 ps")
         if ended == Ended.TOO_LONG:
@@ -159,7 +160,7 @@ class BudgetedEngine:
         usage.work = Work(tokens * layers, pairs * layers, rows)
         energy_pj = at[Field.ENERGY_UNITS] * ENERGY_UNIT + at[Field.ENERGY_PJ]
         usage.energy_pj = None if self._model.static_power_w is None else energy_pj
-        counted = self._stages.counted(self._prices.times)
+        counted = self._stages.counted(self._prices.times, self._model.stage)
         usage.made_of, usage.expert_bytes = counted.made_of, counted.expert_bytes
 
 

@@ -46,7 +46,7 @@ def duration_of(
     cycles = 0.0
     for stage in range(stages):
         cell = queues.cells[stage]
-        if np.isnan(prices.cycles[cell]):
+        if not prices.is_known[cell]:
             at[Field.CELL] = cell
             return -1
         cycles += prices.cycles[cell]

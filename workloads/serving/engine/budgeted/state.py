@@ -3,7 +3,7 @@
 from enum import IntEnum, auto
 from typing import NamedTuple
 
-from workloads.serving.price.cost import Float64s, Int64s
+from workloads.serving.price.cost import Float64s, Int64s, Truths
 
 NOBODY = -1
 NEVER = 2**63 - 1
@@ -123,7 +123,8 @@ class Queues(NamedTuple):
 class StagePrices(NamedTuple):
     """Prices of the stages of iterations, by `price.stage_cells`."""
 
-    cycles: Float64s  # not a number: not known yet
+    is_known: Truths  # the price, which is 0 otherwise
+    cycles: Float64s
     joules: Float64s
     times: Int64s  # how often the stage ran
 
