@@ -176,8 +176,11 @@ def test_pictures_of_what_takes_long() -> None:
         {"paper": 1.0, "model": 1.1, "fit": True},
         {"paper": 20.0, "model": 18.0, "fit": False},
         {"paper": None, "model": 3.0, "fit": False},
+        {"paper": 988.0, "model": 1012.0, "fit": "given"},
     ]
-    study_picture({"rows": rows, "options": {"name": "waferllm"}}).draw_without_rendering()
+    picture = study_picture({"rows": rows, "options": {"name": "waferllm"}})
+    picture.draw_without_rendering()
+    assert picture.axes[0].get_title(loc="left") == "waferllm: 2 figures"
     errors = [{"name": "unicast", "mean_abs_error_pct": 0.0, "max_abs_error_pct": 0.1}]
     calibration_picture({"experiments": errors}).draw_without_rendering()
 

@@ -12,6 +12,7 @@ from tlm.plotting import COLOURS, STYLE, plain_ticks
 from wafertlm.kernel.binding import PART_NAMES
 from wafertlm.options import chip_told
 from wafertlm.output import Result
+from workloads.studies.rows import GIVEN
 
 _MAPS = {
     "matrix_busy_cycles": "engine busy (% of the run)",
@@ -94,7 +95,9 @@ def comparison_picture(result: Result) -> Figure:
 def study_picture(result: Result) -> Figure:
     """Figures of the model against those of the paper, both on logarithmic axes."""
     rows = [
-        each for each in result["rows"] if (each["paper"] or 0) > 0 and (each["model"] or 0) > 0
+        each
+        for each in result["rows"]
+        if (each["paper"] or 0) > 0 and (each["model"] or 0) > 0 and each["fit"] != GIVEN
     ]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.5, 4.2))

@@ -12,6 +12,7 @@ from wafertlm.report.records import StudyResult, StudyRow
 from wafertlm.report.stored import Results
 from wafertlm.report.story import Answer, Column, Grid, error_cell
 from wafertlm.report.wording import figure, plain
+from workloads.studies.rows import GIVEN
 
 _MOST_ROWS = 300
 _COLUMNS = (
@@ -74,7 +75,11 @@ def _row(row: StudyRow) -> list[Any]:
 
 
 def _panels(rows: Sequence[StudyRow]) -> list[Markup]:
-    some = [row for row in rows if row.paper and row.model and row.paper > 0 and row.model > 0]
+    some = [
+        row
+        for row in rows
+        if row.paper and row.model and row.paper > 0 and row.model > 0 and row.fit != GIVEN
+    ]
     if not some:
         return []
     return [panel(lambda axes: _parity(axes, some), "model against paper")]

@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+#: What ``fit`` says of a row that the model is given: no evidence of it.
+GIVEN = "given"
+
 
 class Row(NamedTuple):
     """A figure that a study predicts.

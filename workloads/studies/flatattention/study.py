@@ -41,10 +41,7 @@ from workloads.studies.flatattention.wafer import (
     wafer_figures,
     wafer_targets,
 )
-from workloads.studies.rows import interval_of, summarise
-
-#: What ``fit`` says of a row that the model is given, in place of whether it was fitted to it.
-GIVEN = "given"
+from workloads.studies.rows import GIVEN, interval_of, summarise
 
 AnyCase = Case | WaferCase | ExpertsCase | WaferServeCase
 AnyFact = Fact | WaferFact | ServedFact
