@@ -138,10 +138,12 @@ def _of_mean(costs: Costs, part: float) -> Costs:
         costs.scores, costs.output, costs.wide, costs.column, costs.deep, costs.ask, costs.sent,
         costs.rows, costs.summed, costs.added, costs.q,
         Slices(
-            k.port, k.there, k.asked, int(np.rint(part * k.served)), int(np.rint(part * k.ahead))
+            k.port, k.there, k.asked, int(np.rint(part * k.served)), int(np.rint(part * k.ahead)),
+            k.own, k.nearer,
         ),
         Slices(
-            v.port, v.there, v.asked, int(np.rint(part * v.served)), int(np.rint(part * v.ahead))
+            v.port, v.there, v.asked, int(np.rint(part * v.served)), int(np.rint(part * v.ahead)),
+            v.own, v.nearer,
         ),
         costs.mask, costs.unseen, costs.total, costs.o,
     )  # fmt: skip

@@ -14,6 +14,8 @@ class Slices(NamedTuple):
         asked: From asking for one to its arrival, less those for which a channel is busy with it.
         served: For which the channel is busy with those of all its tiles.
         ahead: Of these, those of tiles of other groups, which go on before the last one does.
+        own: Of these, those of one tile.
+        nearer: From a request of the nearest of its tiles at the channel to one of the farthest.
     """
 
     port: int
@@ -21,6 +23,8 @@ class Slices(NamedTuple):
     asked: int
     served: int
     ahead: int
+    own: int
+    nearer: int
 
 
 class Stored(NamedTuple):
@@ -98,7 +102,7 @@ class Costs(NamedTuple):
 
 
 #: Where a table of costs has the cycles for which a channel is busy with the mask of one tile.
-MASK_SERVED = 46
+MASK_SERVED = 56
 
 
 @inlined
@@ -107,15 +111,17 @@ def costs_of(own: Numbers[int]) -> Costs:
     return Costs(
         column=own[0], deep=own[1], ask=own[2], sent=own[3], added=own[4] != 0, summed=own[5],
         rows=Together(own[6], own[7], own[8], own[9] != 0), q=_slices(own, 10),
-        unseen=_slices(own, 15), total=_stored(own, 20), o=_stored(own, 24),
-        k=_slices(own, 28), v=_slices(own, 33),
-        scores=own[38], output=own[39], wide=own[40], mask=_slices(own, 41),
+        unseen=_slices(own, 17), total=_stored(own, 24), o=_stored(own, 28),
+        k=_slices(own, 32), v=_slices(own, 39),
+        scores=own[46], output=own[47], wide=own[48], mask=_slices(own, 49),
     )  # fmt: skip
 
 
 @inlined
 def _slices(own: Numbers[int], at: int) -> Slices:
-    return Slices(own[at], own[at + 1], own[at + 2], own[at + 3], own[at + 4])
+    return Slices(
+        own[at], own[at + 1], own[at + 2], own[at + 3], own[at + 4], own[at + 5], own[at + 6]
+    )
 
 
 @inlined

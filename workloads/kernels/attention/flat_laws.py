@@ -1,6 +1,6 @@
 """What the parts of FlatAttention's plans take, by the laws of network, memory and engines."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ class _Ways(NamedTuple):
     hops: int  # of the farthest
     most: int  # tiles of one channel
     others: int  # of these, those of other groups than the last one's
+    nearer: int  # hops by which the nearest of these is nearer than the farthest
 
 
 class Laws:
@@ -136,7 +137,7 @@ def _of_rows(laws: Laws, groups: Groups, busiest: Groups, rows: int, depth: int)
     # if the row's other tiles have no slices to send on.
     sends = laws.method == "network" or laws.operands == "tree" or depth > 1
     sends |= groups.size[1] > groups.size[0]
-    unseen = Slices(0, 0, 0, 0, 0)
+    unseen = Slices(0, 0, 0, 0, 0, 0, 0)
     if shape.causal and groups.size != (1, 1):
         unseen = _own(laws, groups, laws.flits("unseen", rows, 1))
     return (
@@ -213,10 +214,8 @@ def _slices(laws: Laws, groups: Groups, name: str, flits: int) -> Slices:
             _spread(timing, length, flits),
         )
     if edge is None:
-        return Slices(port, there, 0, 0, 0)
-    law, way = _load(laws, flits), _ways(laws, groups, name)
-    served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
-    return Slices(port, there, asked, way.most * served, way.others * served)
+        return Slices(port, there, 0, 0, 0, 0, 0)
+    return _loaded(laws, _ways(laws, groups, name), flits, port, there)
 
 
 @lru_cache(1 << 14)
@@ -224,10 +223,15 @@ def _own(laws: Laws, groups: Groups, flits: int) -> Slices:
     """Of what every tile brings for itself."""
     timing, edge = laws.timing, laws.edge
     if edge is None:
-        return Slices(hold_cycles(timing, flits), arrival_cycles(timing, 0, flits), 0, 0, 0)
-    law, way = _load(laws, flits), _ways(laws, groups, "")
+        return Slices(hold_cycles(timing, flits), arrival_cycles(timing, 0, flits), 0, 0, 0, 0, 0)
+    return _loaded(laws, _ways(laws, groups, ""), flits, 0, 0)
+
+
+def _loaded(laws: Laws, way: _Ways, flits: int, port: int, there: int) -> Slices:
+    """Of slices that come from off-chip memory."""
+    law, nearer = _load(laws, flits), way.nearer * laws.timing.hop_cycles
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
-    return Slices(0, 0, asked, way.most * served, way.others * served)
+    return Slices(port, there, asked, way.most * served, way.others * served, served, nearer)
 
 
 @lru_cache(1 << 14)
@@ -265,19 +269,21 @@ def _ways(laws: Laws, groups: Groups, name: str) -> _Ways:
     """Of the tiles of each group that load slices of a kind; of no name of all."""
     edge, (rows, cols) = laws.edge, groups.size
     assert edge is not None  # or there were no channels
-    hops, found, own = 0, Counter[int](), 0
+    hops, found, own = 0, defaultdict[int, list[int]](list), 0
     for at, down in enumerate(groups.down):
         tiles = _loading(groups, name, at)
         for across in groups.across:
             one = Counter[int]()
             for row, col in tiles:
                 tile = down * rows + row, across * cols + col
-                hops = max(hops, edge.hops(tile))
-                one[edge.channel(tile)] += 1
+                far, channel = edge.hops(tile), edge.channel(tile)
+                hops = max(hops, far)
+                one[channel] += 1
+                found[channel].append(far)
             own = max(own, *one.values(), 0)
-            found += one
-    most = max(found.values(), default=0)
-    return _Ways(hops, most, most - own)
+    busiest = max(found.values(), key=len, default=[0])
+    most = len(busiest) if found else 0
+    return _Ways(hops, most, most - own, max(busiest) - min(busiest))
 
 
 def _loading(groups: Groups, name: str, number: int) -> list[tuple[int, int]]:

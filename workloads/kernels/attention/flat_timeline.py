@@ -6,7 +6,7 @@ along rows keep all tiles of a group in step with it.
 
 from tlm.compiled import Numbers, compiled, forget_stale, inlined
 from workloads.kernels.attention.flat_costs import Costs, Slices
-from workloads.kernels.attention.flat_engines import Free, ask, meet, send, store
+from workloads.kernels.attention.flat_engines import Free, ask, meet, send, sooner, store
 from workloads.kernels.attention.flat_order import Item, Order, begin, following, mask_of
 
 #: Rows of the scratch: what is known of each of two buffers.
@@ -134,7 +134,9 @@ def _bring_mask(
 ) -> Free:  # fmt: skip
     """Tiles bring a mask of their own."""
     free, own = at[_M_FREE, 0], costs.mask
-    own = Slices(own.port, own.there, own.asked, loads[mask, 0], loads[mask, 1])
+    own = Slices(
+        own.port, own.there, own.asked, loads[mask, 0], loads[mask, 1], own.own, own.nearer
+    )
     if order.parts:
         now = _bring(at, 1, free, costs.unseen, costs, now)
     if own.served:
@@ -149,6 +151,62 @@ def _bring(
     if costs.ask == 0:
         return send(at, _MASK, slot, 0, free, cost, now)
     return ask(at, _MASK, slot, free, cost, costs.ask, now)
+
+
+@inlined
+def _first_asks(order: Order) -> int:
+    """Requests of a tile for all for which it has room, before anything has come."""
+    masks = 1 if order.padded else 0
+    if order.depth == 1:
+        return 2 + masks
+    states, held = min(order.states, order.streams), min(order.held, order.loads)
+    return states + masks + (held if order.shared else 2 * held)
+
+
+@inlined
+def _first_ask(place: int, order: Order) -> tuple[int, int]:
+    """What such a request is for, and which of its kind: Q, K, mask and V, then what follows."""
+    states, held = min(order.states, order.streams), min(order.held, order.loads)
+    if place < 2:
+        return (_Q_IN, 0) if place == 0 else (_K_IN, 0)
+    place -= 2
+    if order.padded:
+        if place == 0:
+            return _MASK, 0
+        place -= 1
+    if not order.shared:
+        if place == 0:
+            return _V_IN, 0
+        place -= 1
+    if place < states - 1:
+        return _Q_IN, place + 1
+    place -= states - 1
+    return (_K_IN, place + 1) if place < held - 1 else (_V_IN, place - held + 2)
+
+
+@inlined
+def _cost(into: int, costs: Costs) -> Slices:
+    """Of what comes to a buffer."""
+    if into == _MASK:
+        return costs.mask
+    return costs.q if into == _Q_IN else (costs.k if into == _K_IN else costs.v)
+
+
+@inlined
+def _ask_at_first(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now: Free) -> Free:
+    """Ask for all for which there is room.
+
+    A channel serves slices in the order of requests: nearer tiles some of what they need later
+    before the last one's first slices.
+    """
+    asks = _first_asks(order)
+    for place in range(asks):
+        into, slot = _first_ask(place, order)
+        now = ask(at, into, slot, 0, _cost(into, costs), costs.ask, now)
+        for other in range(place + 1, asks):
+            later = _cost(_first_ask(other, order)[0], costs)
+            at[into, slot] += sooner((other - place) * costs.ask + 1, later)
+    return now
 
 
 @compiled
@@ -168,29 +226,16 @@ def timeline(
     """
     states, items, loads = order.states, order.items, order.loads
     now = Free(0, 0, 0, 0, 0)
-    if order.depth > 1:
-        now = _ask_queries(at, 0, order, costs, now)
-        now = _ask_block(at, False, 0, loads, order, costs, now)
-        if order.padded:
-            now = ask(at, _MASK, 0, 0, costs.mask, costs.ask, now)
-        now = _ask_block(at, True, 0, loads, order, costs, now)
-        for stream in range(1, states):
-            now = _ask_queries(at, stream, order, costs, now)
-        for load in range(1, order.held):
-            now = _ask_block(at, False, load, loads, order, costs, now)
-        for load in range(1, order.held):
-            now = _ask_block(at, True, load, loads, order, costs, now)
+    now = _ask_at_first(at, order, costs, now)
     item = begin(work, order)
     before, known = item, order.mask
     for number in range(items):
         mask = mask_of(work, masks, item)
-        if order.depth == 1:
+        if order.depth == 1 and number > 0:
             if item.block == 0:
                 now = _ask_queries(at, item.stream, order, costs, now)
             if item.brings:
                 now = _ask_block(at, False, item.load, loads, order, costs, now)
-            if number == 0 and order.padded:
-                now = ask(at, _MASK, 0, 0, costs.mask, costs.ask, now)
         if order.depth == 1 or number == 0:
             now = _bring_keys(at, item, order, costs, now)
             if number == 0 and order.padded:
