@@ -143,7 +143,7 @@ def _of_rows(laws: Laws, groups: Groups, busiest: Groups, rows: int, depth: int)
     return (
         column,
         deep,
-        laws.edge is not None and laws.timing.launch_cycles + 1,
+        laws.edge is not None,
         output if sends else 0,
         laws.method != "network",
         _summed(laws, groups, output, deep),
@@ -259,9 +259,8 @@ def _stored(laws: Laws, groups: Groups, flits: int) -> Stored:
     if edge is None:
         return Stored(0, 0, 0, 0)
     law, way = store_law(timing, edge, flits), _ways(laws, groups, "q")
-    port = timing.launch_cycles + law.sent_flits
-    written = law.alone_cycles(way.hops) - port - law.served_cycles
-    return Stored(port, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
+    written = law.alone_cycles(way.hops) - law.sent_flits - law.served_cycles
+    return Stored(law.sent_flits, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
 
 
 @lru_cache(1 << 10)
