@@ -93,9 +93,11 @@ def broadcast_cycles(
     ``own``: the root sends a copy to itself.
     """
     farthest = max(root, length - 1 - root)
+    if length == 1 and not own:
+        return 0
     if method == "sequential":
         # Nearer tiles first; the root's own copy last.
-        before = (length - 1 if own else max(length - 2, 0)) * flits
+        before = (length - 1 if own else length - 2) * flits
         return before + arrival_cycles(timing, 0 if length == 1 else farthest, flits)
     there = arrival_cycles(timing, 0, flits) if own else 0
     return there + sum(
