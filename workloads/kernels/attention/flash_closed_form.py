@@ -102,8 +102,17 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
     brought = brought + np.where(one, (streams - 1) * (output + late + blocks.idle), 0)
     worked = worked + np.maximum(0, blocks.masked - scores)
     longest = np.maximum(blocks.begin + worked, np.maximum(asked, brought))
+    # Tiles that end one after the other store one after the other, if that is as fast. The nearest
+    # ends as it began before the last one, or when its last block is there. What it asks for next
+    # waits behind the first blocks of all.
+    most = np.maximum(0, blocks.lag - (blocks.sharers - 1) * blocks.pair)
+    held_up = np.clip(blocks.first - (blocks.begin - blocks.lag + scores), 0, most)
+    soonest = np.maximum(blocks.begin + worked, asked) - blocks.lag + held_up
+    soonest = np.maximum(soonest, brought - (blocks.sharers - 1) * blocks.last)
+    apart = (longest - soonest) / np.maximum(blocks.sharers - 1, 1)
+    queued = (blocks.storing - 1) * np.maximum(0, blocks.stored - apart)
     # Sums of rows are put where they belong beside the last product.
-    end = blocks.end + np.maximum(0, work.column - output) + values
+    end = blocks.end + queued + np.maximum(0, work.column - output) + values
     return longest + late + joined.end + end
 
 
@@ -288,6 +297,7 @@ class _OwnBlocks(NamedTuple):
     keys: Any  # from asking for a block of K to its arrival
     values: Any  # the same of V
     begin: Any  # before the first product, of the tile that begins last
+    lag: Any  # of this, what it begins later than the first one
     masked: Any  # from its keys to the mask, if a single block of keys waits for it
     brought: Any  # until the last tile's last block is there, if no buffer is waited for
     second: Any  # from the first keys to the next ones
@@ -296,6 +306,12 @@ class _OwnBlocks(NamedTuple):
     turn: Any  # from a stream's last result to the next one's first product, one after the other;
     # 0: nothing is in their way
     end: Any  # from the last result, if the vector engine has put it there, to its being stored
+    first: Any  # until the channel has served the first blocks of all tiles; 0: there are no more
+    sharers: Any  # tiles that wait for each other at a channel
+    last: Any  # for which it is busy with the last block of one of them
+    pair: Any  # with a block of K and of V
+    storing: Any  # tiles that store there
+    stored: Any  # for which it is busy with the results of one of these
 
 
 def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> _OwnBlocks:
@@ -310,6 +326,7 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
         keys=keys,
         values=values,
         begin=q + keys,
+        lag=0,
         masked=np.where(number.padded & (number.blocks <= number.masks), v + mask, 0),
         brought=number.streams * (q + number.blocks * (k + v)) + masks + last,
         second=v + mask + k + np.where(number.second, q, 0),
@@ -318,6 +335,12 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
         # The next stream's blocks leave behind the outputs of a run.
         turn=np.where(cut.run > 1, q + keys, 0),
         end=np.zeros_like(q),
+        first=0,
+        sharers=1,
+        last=0,
+        pair=0,
+        storing=1,
+        stored=0,
     )
 
 
@@ -380,23 +403,28 @@ def _blocks_in_memory(
     ahead = _Burst(tiles, timing.hop_cycles, (
         q.served_cycles, k.served_cycles, v.served_cycles, own_mask, again_k, again_v,
     ))  # fmt: skip
+    burst: Any = sum(ahead.served)
     lag = ahead.before(_KEYS) - q.served_cycles
     later = v.served_cycles + k.served_cycles + own_mask
     second = np.where(more, ahead.between(_KEYS, _NEXT_KEYS), later)
-    # Tiles that begin one after the other store one after the other, if that is as fast.
-    apart = lag / np.maximum(sharers - 1, 1)
-    late = (storing - 1) * np.maximum(0, stored - apart)
     # The tiles of runs ask for the next stream's blocks at the same time.
     beside = np.where(cut.run > 1, (sharers - 1) * first, 0)
     return _OwnBlocks(
         keys=keys,
         values=values,
         begin=keys + q.served_cycles + lag,
+        lag=lag,
         masked=np.where(only, ahead.between(_KEYS, _MASK), 0),
         brought=served + last,
         second=second + np.where(number.second, q.served_cycles, 0),
         between=v.served_cycles,
         idle=column + keys - k.served_cycles,
         turn=column + total.sent_flits + output.sent_flits + q.served_cycles + keys + beside,
-        end=output.alone_cycles(hops) + late,
+        end=output.alone_cycles(hops),
+        first=np.where(number.streams * number.blocks > number.depth, sharers * burst, 0),
+        sharers=sharers,
+        pair=k.served_cycles + (0 if problem.shared else v.served_cycles),
+        last=(k if problem.shared else v).served_cycles,
+        storing=storing,
+        stored=stored,
     )

@@ -260,7 +260,9 @@ def _stored(laws: Laws, groups: Groups, flits: int) -> Stored:
         return Stored(0, 0, 0, 0)
     law, way = store_law(timing, edge, flits), _ways(laws, groups, "q")
     written = law.alone_cycles(way.hops) - law.sent_flits - law.served_cycles
-    return Stored(law.sent_flits, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
+    return Stored(
+        law.sent_flits, way.most * law.paced_cycles, way.others * law.paced_cycles, written
+    )
 
 
 @lru_cache(1 << 10)
