@@ -91,7 +91,9 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
         again = np.where(one, again, np.maximum(again, beside))
         asked = blocks.begin + items * again - blocks.keys
     else:
-        left = np.where(one, output, np.maximum(output, scores + 2 * output - blocks.between))
+        # The last block of K comes before that of V.
+        left = scores + np.maximum(last, output) + output - blocks.between
+        left = np.where(one, output, np.maximum(output, left))
         # The first blocks are asked for at once; behind the last come what is left of its item.
         turns = np.maximum(np.floor((items - 1) / number.depth), 0)
         keyed = turns * (blocks.keys + scores) + scores + last + output
