@@ -51,9 +51,9 @@ _LOADING: dict[str, tuple[float, list[tuple[Grid, tuple[int, ...]]]]] = {
     # passes do not wait for its operands as long as the closed form has it.
     "rotary": (0.09, [((4, 4), (10, 32, 32)), ((4, 4), (10, 128, 32)), ((4, 4), (42, 32, 32))]),
     # Rows of Q, then keys, behind what comes to the ports of the tiles that send them; on wide
-    # grids maxima behind the keys of the other tile that sends some. A nearer sender's next blocks,
-    # which come before a farther one's first, are not in it.
-    "flat-attention": (0.06, [
+    # grids maxima behind the keys of the other tile that sends some; a nearer sender's next blocks
+    # before a farther one's first.
+    "flat-attention": (0.035, [
         ((4, 4), (1, 8, 8, 39, 55, 16, 16)),
         ((8, 8), (1, 8, 8, 39, 118, 16, 16)),
         ((4, 8), (1, 8, 8, 21, 116, 16, 16)),

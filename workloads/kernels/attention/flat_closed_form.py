@@ -118,7 +118,9 @@ def _longest(plan: Streams, held: int, shared: bool, edge: MaskChannels, costs: 
 
 
 @allocating
-def _part_of_loads(plan: Streams, work, number, most: int) -> float:  # type: ignore[no-untyped-def]
+def _part_of_loads(  # type: ignore[no-untyped-def]  # arrays, of types that Numba finds
+    plan: Streams, work, number, most: int
+) -> float:
     """Blocks of keys that a group brings, the mean of all, over those of the one with the most."""
     loads = groups = 0
     for group in range(plan.groups):
