@@ -66,6 +66,10 @@ class Edge:
                 "allowed: one a whole number of the other"
             )
 
+    def __hash__(self) -> int:
+        """Of some fields: laws of blocks are kept by channels, and many are asked for."""
+        return hash((self.rows, self.cols, self.channels, self.rows_below))
+
     @property
     def unit_bytes(self) -> int:
         """What a channel is asked for at a time: a burst, or as many as a flit holds."""

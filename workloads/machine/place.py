@@ -103,6 +103,10 @@ class Place:
         if self.rows < 1 or self.cols < 1:
             raise InputError(f"grid {self.rows}x{self.cols}: a kernel needs a tile")
 
+    def __hash__(self) -> int:
+        """Of some fields: searches of plans keep figures by places, and ask for many."""
+        return hash((self.rows, self.cols, self.origin, self.tile_bytes))
+
     def square_side(self) -> int:
         """Tiles along each edge of the grid.
 

@@ -353,21 +353,22 @@ _KEYS, _MASK, _NEXT_KEYS = 1, 3, 4
 class _Burst(NamedTuple):
     """What each tile of a channel asks for at first, a request a cycle."""
 
-    tiles: Sharing
-    hop_cycles: int
+    tiles: Any
+    sooner: list[Any]  # of these, those that ask so many requests sooner than the last, less one
     served: tuple[Any, ...]  # for which the channel is busy with each block
 
-    def before(self, place: int) -> Any:
-        """For which the channel is busy before the last tile's block of a place."""
-        total: Any = sum(self.served[:place])
-        for other, cycles in enumerate(self.served):
-            total = total + cycles * self.tiles.sooner(other - place + 1, self.hop_cycles)
-        return total
+    @classmethod
+    def of(cls, tiles: Sharing, hop_cycles: int, served: tuple[Any, ...]) -> "_Burst":
+        """Of the tiles of a channel."""
+        sooner = [tiles.sooner(later, hop_cycles) for later in range(1, len(served))]
+        return cls(tiles.most, sooner, served)
 
-    def between(self, one: int, other: int) -> Any:
-        """From the arrival of the last tile's block of a place to that of another."""
-        served = self.before(other) + self.served[other]
-        return served - self.before(one) - self.served[one]
+    def until(self, place: int) -> Any:
+        """For which the channel is busy until the last tile's block of a place is on its way."""
+        total: Any = self.tiles * sum(self.served[:place]) + self.served[place]
+        for cycles, sooner in zip(self.served[place:], self.sooner, strict=False):
+            total = total + cycles * sooner
+        return total
 
 
 def _blocks_in_memory(
@@ -402,13 +403,14 @@ def _blocks_in_memory(
     only = number.padded & (number.blocks <= number.masks)
     more = (number.depth > 1) & (number.streams * number.blocks > 1)
     again_k, again_v = (np.where(more, law.served_cycles, 0) for law in (k, v))
-    ahead = _Burst(tiles, timing.hop_cycles, (
+    first_blocks = (
         q.served_cycles, k.served_cycles, v.served_cycles, own_mask, again_k, again_v,
-    ))  # fmt: skip
-    burst: Any = sum(ahead.served)
-    lag = ahead.before(_KEYS) - q.served_cycles
+    )  # fmt: skip
+    ahead, burst = _Burst.of(tiles, timing.hop_cycles, first_blocks), sum(first_blocks)
+    keyed = ahead.until(_KEYS)
+    lag = keyed - first
     later = v.served_cycles + k.served_cycles + own_mask
-    second = np.where(more, ahead.between(_KEYS, _NEXT_KEYS), later)
+    second = np.where(more, ahead.until(_NEXT_KEYS) - keyed, later)
     # The tiles of runs ask for the next stream's blocks at the same time.
     beside = np.where(cut.run > 1, (sharers - 1) * first, 0)
     return _OwnBlocks(
@@ -416,7 +418,7 @@ def _blocks_in_memory(
         values=values,
         begin=keys + q.served_cycles + lag,
         lag=lag,
-        masked=np.where(only, ahead.between(_KEYS, _MASK), 0),
+        masked=np.where(only, ahead.until(_MASK) - keyed, 0),
         brought=served + last,
         second=second + np.where(number.second, q.served_cycles, 0),
         between=v.served_cycles,

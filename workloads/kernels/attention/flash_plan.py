@@ -241,18 +241,17 @@ class FlashPlan(AttentionPlan):
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
-        keys, result = self.flits("k") + self.flits("v"), self.flits("o") + self.flits("total")
+        q, mask, keys = self.flits("q"), self.flits("mask"), self.flits("k") + self.flits("v")
+        output, total = self.flits("o"), self.flits("total")
         read = written = taken = 0
         for core in self.cores:
-            loaded = core.streams * self.flits("q") + sum(core.blocks) * keys
-            loaded += _brought(core) * self.flits("mask")
+            loaded = core.streams * q + sum(core.blocks) * keys + _brought(core) * mask
             read += len(core.tiles) * loaded
-            written += len(core.tiles) // self.run * core.streams * result
+            written += len(core.tiles) // self.run * core.streams * (output + total)
         runs, unit = len(self.tiles) // self.run, self.place.timing.flit_bytes
         if self.run > 1:
-            maximum, total, output = self._reductions(0, 0)
-            taken = all_reduce_messages(maximum) * maximum.flits
-            taken += reduce_messages(total) * total.flits + reduce_messages(output) * output.flits
+            how = self.method, self.run
+            taken = all_reduce_messages(*how) * total + reduce_messages(*how) * (total + output)
         return Moved(read * unit, written * unit, (read + runs * self.streams * taken) * unit)
 
     def reductions(self, state: int) -> tuple[list[Reduction], list[Reduction], list[Reduction]]:

@@ -265,26 +265,21 @@ class FlatPlan(AttentionPlan):
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
-        flits, (rows, cols), unit = self.flits, self.group, self.place.timing.flit_bytes
-        every, totals = rows * cols, self.totals
+        (rows, cols), unit, totals = self.group, self.place.timing.flit_bytes, self.totals
+        q, k, v, output, mask, unseen, total = self.all_flits
         number = 1 if self.shape.causal else len(self.groups.down) * len(self.groups.across)
-        kept = totals.all_loads * (flits("k") + flits("v"))
-        kept += flits("mask") if self.padded else 0
-        read = totals.all_streams * rows * flits("q") + cols * kept
-        written = totals.all_streams * rows * (flits("o") + flits("total"))
+        kept = totals.all_loads * (k + v) + (mask if self.padded else 0)
+        read = totals.all_streams * rows * q + cols * kept
+        written = totals.all_streams * rows * (output + total)
         # All tiles take in what is multicast, but for roots that send messages; rows what comes
         # together.
         own = self.operands in BY_MESSAGES and self.place.offchip is not None
-        taken = rows * (cols - own) * totals.all_streams * flits("q") + cols * (rows - own) * kept
-        # Of one of the lines of each column of groups.
-        one = self.groups._replace(across=self.groups.across[:1])
-        output = self.outputs(one, 0)[0]
-        column = self._all_reductions(one, "top", "maximum")[0]
-        taken += rows * totals.all_streams * reduce_messages(output) * flits("o")
-        taken += 2 * rows * totals.all_items * all_reduce_messages(column) * column.flits
+        taken = rows * (cols - own) * totals.all_streams * q + cols * (rows - own) * kept
+        taken += rows * totals.all_streams * reduce_messages(self.method, cols) * output
+        taken += 2 * rows * totals.all_items * all_reduce_messages(self.method, cols) * total
         if self.shape.causal:
-            read += totals.parts * flits("mask")
-            read += self.mask_parts * every * totals.masks * flits("unseen")
+            read += totals.parts * mask
+            read += self.mask_parts * rows * cols * totals.masks * unseen
         return Moved(number * read * unit, number * written * unit, number * (read + taken) * unit)
 
     def broadcasts(self, groups: Groups, name: str, index: int) -> list[Broadcast]:

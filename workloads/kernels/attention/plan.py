@@ -193,6 +193,12 @@ class AttentionPlan(ABC):
         """
         return int(flits(self, name, self.block.rows, self.block.keys))
 
+    @property
+    def all_flits(self) -> tuple[int, ...]:
+        """The same of all of them, in the order of `NAMES`."""
+        of, rows, keys = widths(self), self.block.rows, self.block.keys
+        return tuple(int(flits_of(of, number, rows, keys)) for number in range(len(NAMES)))
+
 
 @law
 def held_blocks(shared: bool, depth: Any, loads: Any) -> Any:

@@ -292,8 +292,8 @@ class StreamPlan:
         taken = products * rows * cols * sum(flits[name] for name in "ab" if self.shared[name])
         stored = self.passes * rows * cols // cut.parts[2] * flits["c"]
         if self.reduced:
-            messages = rows * cols // cut.parts[2] * reduce_messages(self.reductions(0)[0])
-            taken += messages * self.passes * flits["c"]
+            added = reduce_messages(self.method, self.reductions(0)[0].lines.length)
+            taken += rows * cols // cut.parts[2] * added * self.passes * flits["c"]
         unit = self.place.timing.flit_bytes
         return Moved(read * unit, stored * unit, (read + taken) * unit)
 

@@ -243,13 +243,12 @@ class Reduction:
         return Work(Engine.CONTROL, tiles, 0, takes=(taken,), gives=(given,), label=self.name)
 
 
-def reduce_messages(reduction: Reduction) -> int:
-    """Blocks that the tiles of a line take in for a reduction."""
-    return 1 if reduction.method == "network" else reduction.lines.length - 1
+def reduce_messages(method: str, length: int) -> int:
+    """Blocks that the tiles of a line take in for a reduction by a method."""
+    return 1 if method == "network" else length - 1
 
 
-def all_reduce_messages(reduction: Reduction) -> int:
+def all_reduce_messages(method: str, length: int) -> int:
     """Blocks that the tiles of a line take in for an all-reduction."""
-    length = reduction.lines.length
-    spread = length - 1 if reduction.method in ("tree", "sequential") else length
-    return reduce_messages(reduction) + spread
+    spread = length - 1 if method in ("tree", "sequential") else length
+    return reduce_messages(method, length) + spread

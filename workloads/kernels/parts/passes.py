@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
@@ -37,6 +38,7 @@ class Factor:
         return cls(multiplier, shift)
 
     @classmethod
+    @lru_cache(64)
     def of_exponent(cls, unit: float) -> "Factor":
         """From numbers in a ``unit`` to the exponents of two that `exp` takes."""
         return cls.near(unit * math.log2(math.e) * _STEPS)

@@ -122,7 +122,7 @@ class RowsPlan:
             stores = tiles
             if self.sharing and part.name == self.recipe.reduced:
                 stores = runs
-                messages = runs * reduce_messages(self.reductions(0)[0])
+                messages = runs * reduce_messages(self.method, self.parts)
                 taken += messages * self.counts.of(part) * self.flits(part)
             written += stores * self.counts.of(part) * self.flits(part)
         unit = self.place.timing.flit_bytes

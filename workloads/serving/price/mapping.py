@@ -23,6 +23,8 @@ from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
 from workloads.serving.price.kept_weights import Held, Matrix
 
+_FLAT = KERNELS["flat-attention"]
+
 
 class Mapped(NamedTuple):
     """An operator on a place.
@@ -80,6 +82,7 @@ class Mapping:
         self.choices = choices
         self._kept, self.held = kept, held
         self._variants: dict[tuple[str, bool | None, bool | None], str] = {}
+        self._grouped: dict[tuple[bool, bool], Choices] = {}  # of attention by groups
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know the choices of a plan's kernel by."""
@@ -144,10 +147,11 @@ class Mapping:
         together: list[Mapped] = []
         worth = first.latent or shapes[0].heads < place.rows
         if first.causal or (worth and not self._kept):
-            flat = KERNELS["flat-attention"]
-            known = flat.known(self.choices)
-            choices = replace(known, latent=first.latent or None, causal=first.causal or None)
-            found = flat.found(sizes, place, choices)
+            if flags not in self._grouped:
+                known = _FLAT.known(self.choices)
+                own = {"latent": first.latent or None, "causal": first.causal or None}
+                self._grouped[flags] = replace(known, **own)
+            found = _FLAT.found(sizes, place, self._grouped[flags])
             together = [
                 Mapped("flat-attention", size, *one) for size, one in zip(sizes, found, strict=True)
             ]
