@@ -3,7 +3,6 @@
 Every number here may be an array with one element for each candidate.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from tlm.interconnect.transfer_times import hold_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.times import OffChipLaw, load_law
 from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
+from workloads.kernels.parts.channels import of_tiles
 from workloads.machine.place import Place
 
 #: A whole number, or an array of them.
@@ -144,17 +144,17 @@ def _figures(place: Place, cut: GridCut) -> CutFigures:
     for name in "ab":
         ends = [(each.roots, (each.segment[0], each.segment[-1])) for each in plan.sharing(name)]
         hops.append(max(int(np.abs(roots - end).max()) for roots, pair in ends for end in pair))
-    a, b = (_mask(place, plan.senders(name)) & plan.shared[name] for name in "ab")
-    both, edge = int((a & b).any()), place.offchip
+    senders = {name: _mask(place, plan.senders(name)) for name in "ab"}
+    both, edge = (
+        int((senders["a"] & plan.shared["a"] & senders["b"] & plan.shared["b"]).any()),
+        place.offchip,
+    )
     if edge is None:
         return CutFigures._make((*cut, 0, 0, 0, *hops, both, 0, 0, 0))
-    busiest, ways = [], []
-    for tiles in (list(plan.senders("a")), list(plan.senders("b")), plan.results()):
-        moved = Counter[int]()
-        for each in tiles:
-            moved.update(edge.channel((row, col)) for row in each.rows for col in each.cols)
-        busiest.append(max(moved.values()))
-        ways.append(max(edge.hops((row, col)) for t in tiles for row in t.rows for col in t.cols))
+    number, away = of_tiles(edge, place.rows, place.cols)
+    moving = (*senders.values(), _mask(place, plan.results()))
+    busiest = [int(np.bincount(number[tiles]).max()) for tiles in moving]
+    ways = [int(away[tiles].max()) for tiles in moving]
     return CutFigures._make((*cut, *busiest, *hops, both, *ways))
 
 
@@ -162,5 +162,6 @@ def _mask(place: Place, sets: Iterable[TileSet]) -> NDArray[np.bool_]:
     """Shape (rows, columns): the tiles of some sets."""
     mask = np.zeros((place.rows, place.cols), dtype=bool)
     for tiles in sets:
-        mask[np.ix_(tiles.rows, tiles.cols)] = True
+        rows, cols = (slice(each.start, each.stop, each.step) for each in (tiles.rows, tiles.cols))
+        mask[rows, cols] = True
     return mask

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.interconnect.lines import hops
 from tlm.offchip.edge import Edge
 
 #: Of tiles that are equally far: stands for 0.
@@ -42,6 +43,21 @@ def sharing(edge: Edge, rows: Any, cols: Any) -> Sharing:
 def most_of_columns(edge: Edge) -> NDArray[np.int64]:
     """Of so many columns of tiles those of the channel that has the most, less one."""
     return _columns(edge)[1]
+
+
+@lru_cache(16)
+def of_tiles(edge: Edge, rows: int, cols: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of the first rows and columns of tiles each one's channel, and the hops between them.
+
+    Both have shape (rows, columns) and are not to be written to.
+    """
+    tile: Any = np.arange(rows)[:, None], np.arange(cols)
+    channel = np.broadcast_to(edge.channel(tile), (rows, cols))
+    if edge.at_tiles:
+        return channel, np.zeros_like(channel)
+    # The tiles of a column have one channel.
+    place = np.array([edge.place(each) for each in channel[0].tolist()])
+    return channel, hops(tile, (place[:, 0], place[:, 1]))
 
 
 @lru_cache(256)

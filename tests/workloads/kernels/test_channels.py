@@ -1,0 +1,20 @@
+"""Tiles of each channel of off-chip memory, against the law of one tile."""
+
+import numpy as np
+import pytest
+
+from tlm.memory.bandwidth_latency import ChannelTiming
+from tlm.offchip.edge import Edge
+from workloads.kernels.parts.channels import of_tiles
+
+
+@pytest.mark.parametrize("at", [{}, {"rows_below": 3}, {"at_tiles": True, "channels": 8 * 6}])
+def test_channels_and_hops_of_all_tiles_are_those_of_each(at: dict[str, int]) -> None:
+    edge = Edge(
+        **{"rows": 8, "cols": 6, "channels": 4} | at, flit_bytes=8, burst_bytes=32,
+        capacity_bytes=1 << 28, timing=ChannelTiming(30, 16, 16),
+    )  # fmt: skip
+    channel, hops = of_tiles(edge, 5, 6)
+    tiles = [[(row, col) for col in range(6)] for row in range(5)]
+    assert np.array_equal(channel, [[edge.channel(tile) for tile in line] for line in tiles])
+    assert np.array_equal(hops, [[edge.hops(tile) for tile in line] for line in tiles])
