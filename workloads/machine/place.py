@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from tlm.chips import Chip
@@ -242,10 +243,11 @@ def chip_place(
 
 def _channels_of(chip: Chip, tiles: Rectangle, share: Fraction) -> Edge:
     """A rectangle's share of a chip's off-chip memory."""
-    return offchip_channels(
-        chip,
-        tiles.rows,
-        tiles.cols,
-        rows_below=max(0, chip.grid.rows - tiles.row - tiles.rows),
-        share=share,
-    )
+    below = max(0, chip.grid.rows - tiles.row - tiles.rows)
+    return _one(offchip_channels(chip, tiles.rows, tiles.cols, rows_below=below, share=share))
+
+
+@lru_cache(64)
+def _one(channels: Edge) -> Edge:
+    """The same object for equal ones: what is kept by places is found sooner."""
+    return channels

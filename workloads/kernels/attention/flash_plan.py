@@ -161,6 +161,9 @@ class FlashPlan(AttentionPlan):
     @property
     def work(self) -> TileWork:
         """See `AttentionPlan`."""
+        if not self.shape.causal:
+            masked = self.streams if self.counts.padded else 0
+            return TileWork(self.streams, self.items, masked)
         core = self.core
         return TileWork(core.streams, self.items, sum(map(len, core.masks)))
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.compiled import allocating, compiled, forget_stale
 from tlm.compute.base import Sizes, ceil_div
 from tlm.errors import InputError, choose
 from workloads.kernels.attention.causal_search import fastest_causal
@@ -170,22 +171,49 @@ def _busy(
 def _group(problem: FlatPlan) -> tuple[int, int]:
     """Rows and columns of a group, of a problem whose own cut does not matter."""
     place, shape = problem.place, problem.shape
-    most_rows, most_keys = _slice(problem)
-    rows, keys = min(most_rows, shape.rows), min(most_keys, shape.kv_length)
-    down, across = _divisors(place.rows), _divisors(place.cols)
-    group = [max(n for n in down if n == 1 or n * rows <= shape.rows)]
-    group.append(max(n for n in across if n == 1 or n * keys <= shape.kv_length))
-    while group != [place.rows, place.cols]:
-        rows, keys = (
-            ceil_div(*each) for each in zip((shape.rows, shape.kv_length), group, strict=True)
-        )
-        groups = place.rows // group[0] * (place.cols // group[1])
-        if problem.heads * groups <= shape.heads * ceil_div(rows, most_rows):
+    grid, lengths = (place.rows, place.cols), (shape.rows, shape.kv_length)
+    down, across = _large_group(grid, lengths, _slice(problem), shape.heads, problem.heads)
+    return int(down), int(across)
+
+
+@allocating
+def _large_group(
+    grid: tuple[int, int], lengths: tuple[int, int], slices: tuple[int, int], heads: int, turns: int
+) -> tuple[int, int]:
+    """The same, for rows and columns of tiles, rows and keys of a head, and of the best slices."""
+    down, across = (
+        _largest(grid[0], lengths[0], slices[0]),
+        _largest(grid[1], lengths[1], slices[1]),
+    )
+    while (down, across) != grid:
+        rows, keys = -(-lengths[0] // down), -(-lengths[1] // across)
+        groups = (grid[0] // down) * (grid[1] // across)
+        if turns * groups <= heads * -(-rows // slices[0]):
             break
-        wide = group[1] < place.cols and (keys >= rows or group[0] == place.rows)
-        larger, at = (across, 1) if wide else (down, 0)
-        group[at] = min(n for n in larger if n > group[at])
-    return group[0], group[1]
+        if across < grid[1] and (keys >= rows or down == grid[0]):
+            across = _next_divisor(grid[1], across)
+        else:
+            down = _next_divisor(grid[0], down)
+    return down, across
+
+
+@compiled
+def _largest(tiles: int, length: int, part: int) -> int:
+    """The most tiles of a line, a whole number of times, that a length fills with such parts."""
+    found, part = 1, min(part, length)
+    for count in range(2, tiles + 1):
+        if tiles % count == 0 and count * part <= length:
+            found = count
+    return found
+
+
+@compiled
+def _next_divisor(tiles: int, count: int) -> int:
+    """The next count after one of which the tiles of a line are a whole number."""
+    count += 1
+    while tiles % count:
+        count += 1
+    return count
 
 
 def _slice(problem: FlatPlan) -> tuple[int, int]:
@@ -208,6 +236,4 @@ def _least_slice(place: Place, sizes: Fit, rows_bits: int, keys_bits: int) -> tu
     return int(rows[row, 0]), int(keys[col])
 
 
-@lru_cache(64)
-def _divisors(count: int) -> tuple[int, ...]:
-    return tuple(n for n in range(1, count + 1) if count % n == 0)
+forget_stale(_large_group)

@@ -149,8 +149,8 @@ class Mapping:
         if first.causal or (worth and not self._kept):
             if flags not in self._grouped:
                 known = _FLAT.known(self.choices)
-                own = {"latent": first.latent or None, "causal": first.causal or None}
-                self._grouped[flags] = replace(known, **own)
+                latent, causal = (flag or None for flag in flags)
+                self._grouped[flags] = replace(known, latent=latent, causal=causal)
             found = _FLAT.found(sizes, place, self._grouped[flags])
             together = [
                 Mapped("flat-attention", size, *one) for size, one in zip(sizes, found, strict=True)
