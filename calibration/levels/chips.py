@@ -7,13 +7,12 @@ themselves (models.py).
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibration.levels.cases import STREAMED, Grid
-from calibration.levels.in_parts import Progress, forget_parts, in_parts, unheard
+from calibration.levels.in_parts import Progress, kept_or_made, unheard
 from calibration.store import chip_sources, save_chips
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
@@ -150,17 +149,11 @@ def compare_chips(
         workers: Processes.
         progress: Told what is done.
     """
-    if not force:
-        with suppress(InputError):
-            return load_chips().points
-    large_first = [(chip, grid) for grid in reversed(GRIDS) for chip in CHIPS]
-    done = in_parts(
-        ChipPoint, large_first, _part, chip_sources(), workers=workers, progress=progress
-    )
-    points = [point for chip in CHIPS for grid in GRIDS for point in done[chip, grid]]
-    save_chips(points)
-    forget_parts(ChipPoint)
-    return points
+    parts = [(chip, grid) for chip in CHIPS for grid in GRIDS]
+    return kept_or_made(
+        ChipPoint, parts, _part, chip_sources(), lambda: load_chips().points, save_chips,
+        lambda part: part[1][0] * part[1][1], force=force, workers=workers, progress=progress,
+    )  # fmt: skip
 
 
 def _part(part: tuple[str, Grid]) -> list[ChipPoint]:

@@ -7,6 +7,7 @@ is taken. It goes when the whole comparison is stored.
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cosim.verilated.cache import cache_folder
 from tlm import children
+from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.tables import Table
 
@@ -61,6 +63,44 @@ def in_parts(
             scratch.write_bytes(listed.dump_json(points))
         progress(f"{len(done)} of {len(parts)} parts")
     return done
+
+
+def kept_or_made(
+    kind: type[Point],
+    parts: Sequence[Part],
+    compare: Callable[[Part], list[Point]],
+    sources: dict[str, str],
+    load: Callable[[], list[Point]],
+    save: Callable[[list[Point]], None],
+    dear: Callable[[Part], int] = lambda part: 0,
+    *,
+    force: bool,
+    workers: int,
+    progress: Progress,
+) -> list[Point]:
+    """A whole comparison: what is stored, if it still holds, or else made in parts and stored.
+
+    Args:
+        kind: What a point is.
+        parts: What is compared, in the order of the stored points.
+        compare: As of `in_parts`.
+        sources: As of `in_parts`.
+        load: Gives the stored points; raises InputError if they do not hold.
+        save: Stores points.
+        dear: Parts of most are compared first.
+        force: Also if what is stored still holds.
+        workers: Processes.
+        progress: Told what is done.
+    """
+    if not force:
+        with suppress(InputError):
+            return load()
+    first = sorted(parts, key=dear, reverse=True)
+    done = in_parts(kind, first, compare, sources, workers=workers, progress=progress)
+    points = [point for part in parts for point in done[part]]
+    save(points)
+    forget_parts(kind)
+    return points
 
 
 def forget_parts(kind: type[Table]) -> None:

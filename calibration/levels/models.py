@@ -7,15 +7,13 @@ by computation. Where links and ports contend, `lt` differs from `at`; the close
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 
 from calibration.levels.cases import Blocks, Grid, Tiles, problems
-from calibration.levels.in_parts import Progress, forget_parts, in_parts, unheard
+from calibration.levels.in_parts import Progress, kept_or_made, unheard
 from calibration.store import level_sources, save_levels
 from tlm.comparisons import LevelPoint, load_levels
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
-from tlm.errors import InputError
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import (
@@ -54,16 +52,10 @@ def compare_levels(
         workers: Processes.
         progress: Told what is done.
     """
-    if not force:
-        with suppress(InputError):
-            return load_levels().points
-    done = in_parts(
-        LevelPoint, list(KERNELS), _part, level_sources(), workers=workers, progress=progress
-    )
-    points = [point for name in KERNELS for point in done[name]]
-    save_levels(points)
-    forget_parts(LevelPoint)
-    return points
+    return kept_or_made(
+        LevelPoint, list(KERNELS), _part, level_sources(), lambda: load_levels().points,
+        save_levels, force=force, workers=workers, progress=progress,
+    )  # fmt: skip
 
 
 def _part(name: str) -> list[LevelPoint]:

@@ -7,14 +7,13 @@ runs: the constants come from single jobs, transfers and credits (`calibration.t
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from calibration.levels.cases import STREAMED, Blocks, Tiles, problems
-from calibration.levels.in_parts import Progress, forget_parts, in_parts, unheard
+from calibration.levels.in_parts import Progress, kept_or_made, unheard
 from calibration.store import save_tiles, tile_sources
 from cosim.tiles.functional import held_equal
 from cosim.tiles.lowering import lower
@@ -23,7 +22,6 @@ from cosim.tiles.model import tile_model
 from cosim.verilog import EDGE_FILES, TILE_SOURCES
 from tlm.comparisons import TilePoint, load_tiles
 from tlm.engines.at import run_at
-from tlm.errors import InputError
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
@@ -103,17 +101,11 @@ def compare_tiles(
         SimulationError: if the tiles cannot be built, stop, or compute something else.
         HangError: if they stand still.
     """
-    if not force:
-        with suppress(InputError):
-            return load_tiles().points
     rtl = (*TILE_SOURCES, *EDGE_FILES)
-    done = in_parts(
-        TilePoint, COMPARED, _part, tile_sources(rtl), workers=workers, progress=progress
-    )
-    points = [point for tiles in COMPARED for point in done[tiles]]
-    save_tiles(points, rtl)
-    forget_parts(TilePoint)
-    return points
+    return kept_or_made(
+        TilePoint, COMPARED, _part, tile_sources(rtl), lambda: load_tiles().points,
+        lambda points: save_tiles(points, rtl), force=force, workers=workers, progress=progress,
+    )  # fmt: skip
 
 
 def _part(tiles: Tiles) -> list[TilePoint]:
