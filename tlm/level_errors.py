@@ -158,8 +158,7 @@ def chip_steps(
 ) -> Steps | None:
     """From ``lt`` or ``perf`` to level `at`, at the constants of a chip.
 
-    Of the project's own chips, and with cases that cost too much at `at`, a closed form is held
-    against ``lt`` alone.
+    With cases that cost too much at `at`, a closed form is held against ``lt`` alone.
 
     Args:
         chip: Whose cases; None: those of all chips, as for one that is not shipped.

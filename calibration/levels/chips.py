@@ -1,9 +1,9 @@
 """Closed forms against `lt` at the constants of the shipped chips, with off-chip memory or without.
 
 Cases are drawn: grids from 4x4 to 32x32, and groups of four tiles, ragged sizes, from bound by
-transfers or memory to bound by computation. No closed form is fitted to them. Those of foreign
-chips that cost little run at level `at`, too; the project's own chips have a comparison to
-themselves (models.py).
+transfers or memory to bound by computation. No closed form is fitted to them. Those that cost
+little run at level `at`, too. The project's own chips have a comparison to themselves besides, of
+cases without off-chip memory (models.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,8 +27,9 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program import Program
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
-from tlm.tiles.timing import FREE, TileTiming
+from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from workloads.kernels.catalogue import (
     ATTENTION,
     GEMM,
@@ -111,32 +112,41 @@ class Ground:
 
     def both(self, kernel: Kernel, plan: Plan) -> tuple[int, int] | None:
         """Cycles of a plan at `lt` and at `perf`; None if its buffers do not fit."""
-        program, tile = kernel.program(plan), self.tile
+        program, planned, timing = kernel.program(plan), plan, self.timing
         if program.tile_bytes > self.place.tile_bytes:
             return None
-        timed, planned, timing, queues = program, plan, self.timing, FREE
-        if tile is not None:
-            timed, queues = on_tiles(program, tile), tile.queues
-            planned, timing = on_own_tiles(plan, program, timing, tile)
-        ran = run_lt(timed, self.timing, queues=queues, offchip=self.place.offchip)
+        if self.tile is not None:
+            planned, timing = on_own_tiles(plan, program, timing, self.tile)
+        timed = self._timed(program)
+        ran = run_lt(timed, self.timing, queues=self._queues, offchip=self.place.offchip)
         return ran.cycles, kernel.closed_form(planned, timing)
 
+    @property
+    def _queues(self) -> QueueTiming:
+        return FREE if self.tile is None else self.tile.queues
+
+    def _timed(self, program: Program) -> Program:
+        """A program with what the chip's tiles take for it."""
+        return program if self.tile is None else on_tiles(program, self.tile)
+
     def at_cost(self, program: Program) -> int | None:
-        """Steps and packets at level `at`; None on the project's own chips, and on large grids."""
-        if self.tile is not None or program.rows * program.cols > _AT_TILES:
+        """Steps and packets at level `at`; None on large grids."""
+        if program.rows * program.cols > _AT_TILES:
             return None
         return sum(Cost.of(program, chip_router(self.chip).packet_flits, self.place.offchip))
 
     def at(self, program: Program) -> int:
         """Cycles of a program at level `at`, off-chip memory by its formula."""
         (timing, packet_flits), edge = chip_router(self.chip), self.place.offchip
-        memory, rows = None, program.rows
+        memory, below = None, 0
         if edge is not None:
             memory = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, edge.timing))
-            rows += edge.edge_rows
-        mesh = HandshakeMesh(rows, program.cols, timing)
-        cut = replace(timing, fifo_depth=packet_flits)
-        return run_at(program, cut, mesh, offchip=memory).cycles
+            below = edge.edge_rows
+        mesh = HandshakeMesh(program.rows + below, program.cols, timing)
+        if self.tile is not None:
+            mesh = TiledMesh(program.rows, program.cols, timing, self.tile, edge_rows=below)
+        cut, timed = replace(timing, fifo_depth=packet_flits), self._timed(program)
+        return run_at(timed, cut, mesh, queues=self._queues, offchip=memory).cycles
 
 
 def compare_chips(
