@@ -2,8 +2,9 @@
 
 Every kernel that tiles in Verilog run is run there, on random blocks that are held against the
 functional interpreter bit for bit, and at `at`: for elements of both widths, on up to 8x8 tiles,
-attention and kernels of rows with their blocks in off-chip memory, too. Nothing is fitted to these
-runs: the constants come from single jobs, transfers and credits (`calibration.tiles`).
+attention, streamed products and kernels of rows with their blocks in off-chip memory, too. Nothing
+is fitted to these runs: the constants come from single jobs, transfers and credits
+(`calibration.tiles`).
 """
 
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ _BLOCKS: Blocks = {
     "attention": ((1, 2, 1, 1), (2, 2, 2, 1)),
 }
 _SQUARE = ("mesh-gemm", "mesh-gemm-t", "cannon")
+#: Products whose operands lie in off-chip memory, if there is some.
+_FROM_MEMORY = ("stream-gemm", "grouped-gemm", "partitioned-gemm")
 _SEED = 11
 # In Verilog 8x8 tiles take a second for a thousand cycles: the first of the panels will do.
 _MOST_TILES_OF_ALL_PANELS = 16
@@ -181,8 +184,9 @@ def cases(tiles: Tiles) -> Iterator[TileCase]:
 
 
 def _loads(name: str, kernel: Kernel) -> bool:
-    """Whether a kernel's blocks lie in off-chip memory: those of attention, or rows."""
-    return kernel.form in (ATTENTION, LATENT, ROWS, HEADS, SUMS) and name != "softmax"
+    """Whether a kernel's blocks lie in off-chip memory: of attention, of rows, or of products."""
+    rows = kernel.form in (ATTENTION, LATENT, ROWS, HEADS, SUMS) and name != "softmax"
+    return rows or name in _FROM_MEMORY
 
 
 def _choices(name: str) -> tuple[Choices, ...]:
