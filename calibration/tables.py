@@ -100,10 +100,21 @@ def stream_table(streams: StreamComparison) -> str:
 
 
 def chip_at_table(points: Sequence[ChipPoint]) -> str:
-    """Errors by kernel of `lt` against `at` on foreign chips, with off-chip memory and without."""
-    lines = ["| kernel | operands in the tiles | in off-chip memory |", "|---|---|---|"]
+    """Errors by kernel of `lt` against `at`, with off-chip memory and without.
+
+    The project's own chips are apart.
+    """
+    lines = [
+        "| kernel | operands in the tiles | in off-chip memory | in the tiles, project's own | "
+        "in off-chip memory |",
+        "|---|---|---|---|---|",
+    ]
     for kernel, chosen in _by_variant([each for each in points if each.at is not None]).items():
-        kinds = ([each for each in chosen if each.memory == memory] for memory in (False, True))
+        kinds = (
+            [each for each in chosen if (each.chip == "rtl", each.memory) == (own, memory)]
+            for own in (False, True)
+            for memory in (False, True)
+        )
         errors = (f"{spread(each, _lt_error_pct)}" if each else "-" for each in kinds)
         lines.append(f"| {kernel} | {' | '.join(errors)} |")
     return "\n".join(lines) + "\n"
