@@ -67,4 +67,4 @@ def test_channels_beside_tiles_take_the_cycles_of_the_table(
 
 def test_there_are_such_tables() -> None:
     assert len(rows("rtl_in_the_loop.md")) == 8
-    assert len(rows("offchip.md")) == 13
+    assert len(rows("offchip.md")) == 16
