@@ -1,6 +1,7 @@
 """``wafertlm iteration`` and ``serve`` on tensor-parallel groups, pipelines and pools of tiles."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,38 @@ def test_the_result_is_json(wafertlm: Wafertlm) -> None:
     found = json.loads(ran.stdout)
     assert found["options"]["tp"] == 4
     assert "dp" not in found["options"]
+
+
+def test_shares_of_stages_that_work_side_by_side_add_up_to_all(wafertlm: Wafertlm) -> None:
+    ran = wafertlm(
+        "iteration", "--model", _MODEL, "--chip", _CHIP, "--decode", "8@512", "--tp", "4", "--pp",
+        "5", "--allow-stale",
+    )  # fmt: skip
+    assert ran.status == 0
+    shares = [float(each) for each in re.findall(r"([0-9.]+)% │", ran.stdout)]
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    assert "if one kernel ran at a time: shares are of these" in ran.stdout
+    assert "4 tiles of the chip stand still" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "idle"),
+    [
+        ({"scheduler": "chunked", "tp": 4, "pp": 5}, "4"),
+        ({"scheduler": "pd-disaggregation", "tp": 1, "pp": 7, "decode_units": 21}, "1"),
+        ({"scheduler": "chunked", "tp": 4, "pp": 4}, None),
+    ],
+)
+def test_tiles_without_a_group_are_told(options: dict[str, Any], idle: str | None) -> None:
+    notes = [note for note in served(**options)["notes"] if note.startswith("tiles: ")]
+    told = f"tiles: {idle} of the chip's 64 have no group and stand still"
+    assert notes == ([] if idle is None else [told])
+
+
+def test_notes_are_printed_whole(wafertlm: Wafertlm) -> None:
+    """A profile's table is named in brackets, which are no markup."""
+    ran = wafertlm(
+        "serve", "--model", _MODEL, "--chip", _CHIP, "--scheduler", "chunked", "--workload",
+        "fixed:100:20", "--rate", "inf", "--requests", "4", "--tp", "4", "--pp", "4",
+    )  # fmt: skip
+    assert "beyond the points of its profile's [area]" in " ".join(ran.stdout.split())

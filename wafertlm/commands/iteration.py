@@ -21,12 +21,15 @@ def _render(result: Result) -> RenderableType:
     from wafertlm.kernel.binding import PART_NAMES
 
     options = result["options"]
-    work = [f"prefill {text}" for text in options["prefill"]]
-    work += [f"decode {options['decode']}"] if options["decode"] else []
-    title = f"{options['model']} on {chip_told(options)}: {', '.join(work)}"
+    asked = [f"prefill {text}" for text in options["prefill"]]
+    asked += [f"decode {options['decode']}"] if options["decode"] else []
+    title = f"{options['model']} on {chip_told(options)}: {', '.join(asked)}"
     table = Table(title=escape(f"{title}, level {options['level']}"))
     for name in _COLUMNS:
         table.add_column(name, justify="left" if name in _COLUMNS[:3] else "right")
+    # Stages, regions and dies work side by side: together they may take more than the iteration.
+    one_by_one = sum(ran["count"] * ran["cycles"] for ran in result["kernels"])
+    work_cycles = max(one_by_one, result["cycles"])
     for ran in result["kernels"]:
         parts = ran["breakdown_cycles"]
         table.add_row(
@@ -35,10 +38,15 @@ def _render(result: Result) -> RenderableType:
             ran["shape"],
             f"{ran['count']:,}",
             f"{ran['cycles']:,}",
-            f"{ran['count'] * ran['cycles'] / result['cycles']:.1%}",
+            f"{ran['count'] * ran['cycles'] / work_cycles:.1%}",
             PART_NAMES[max(parts, key=lambda part: parts[part])],
         )
-    table.caption = f"{result['cycles']:,} cycles, {1e3 * result['seconds']:.4g} ms"
+    told = [f"{result['cycles']:,} cycles, {1e3 * result['seconds']:.4g} ms"]
+    if round(work_cycles) > result["cycles"]:
+        told.append(f"{round(work_cycles):,} if one kernel ran at a time: shares are of these")
+    if idle := result.get("groups", {}).get("idle_tiles"):
+        told.append(f"{idle:,} tiles of the chip stand still")
+    table.caption = "\n".join(told)
     return table
 
 

@@ -42,7 +42,7 @@ def _render(result: Result) -> RenderableType:
     parts: list[RenderableType] = [times, figures]
     if result["interval"] is not None:
         parts.append(_intervals(result["interval"]))
-    return Group(*parts, *(f"note: {note}" for note in result["notes"]))
+    return Group(*parts, *(escape(f"note: {note}") for note in result["notes"]))
 
 
 def _intervals(interval: Mapping[str, Any]) -> Table:

@@ -135,6 +135,7 @@ def served(
             *missed(service, merged),
             *([] if highest is None else highest.notes(merged)),
             *_area_notes(service),
+            *_idle_notes(service.groups.get("groups", {}), service.chip),
         ],
     }
     return Served(service, made, merged, result)
@@ -180,6 +181,13 @@ def _area_notes(service: Service) -> list[str]:
     if not isinstance(chip, Chip) or chip.area is None or core_mm2(chip) is not None:
         return []
     return ["area: the chip's array and memory are beyond the points of its profile's [area]"]
+
+
+def _idle_notes(groups: Mapping[str, Any], chip: Any) -> list[str]:
+    # Each of two pools has the tiles of the chip that neither has.
+    idle = groups.get("prefill", groups).get("idle_tiles", 0)
+    tiles = chip.grid.rows * chip.grid.cols if idle else 0
+    return [f"tiles: {idle:,} of the chip's {tiles:,} have no group and stand still"] * bool(idle)
 
 
 def _run_name(service: Service, has_rows: bool) -> str:
