@@ -42,7 +42,7 @@ def _render(result: Result) -> RenderableType:
             PART_NAMES[max(parts, key=lambda part: parts[part])],
         )
     told = [f"{result['cycles']:,} cycles, {1e3 * result['seconds']:.4g} ms"]
-    if round(work_cycles) > result["cycles"]:
+    if work_cycles > 1.001 * result["cycles"]:  # beyond what is rounded
         told.append(f"{round(work_cycles):,} if one kernel ran at a time: shares are of these")
     if idle := result.get("groups", {}).get("idle_tiles"):
         told.append(f"{idle:,} tiles of the chip stand still")
