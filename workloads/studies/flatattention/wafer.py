@@ -203,6 +203,8 @@ VARIANTS = {
     "links-160GB": WaferCase(link_gb_s=160),
     "links-2TB": WaferCase(link_gb_s=2000),
 }
+#: Another rate of links, and requests of a die with it.
+OTHER_LINKS_GB_S, OTHER_BATCHES = 160, (32, 64, 128, 256)
 #: Systems of table II, as published: chips, requests of a chip, tokens/s of a chip, and ms.
 PUBLISHED = (("DS-Prof", "96xH800", 128, 2325.0, 50.2), ("CM384", "CM384", 128, 1943.0, 49.4))
 
@@ -225,6 +227,11 @@ def wafer_facts() -> Iterator[WaferFact]:
     stated = "64 dies, 1 TB/s, 256 requests a die, 4,096 keys"
     yield WaferFact("TII/Ours1/EP32-PP2-b256/throughput", ours, "tokens_s", "tok/s", 6940.0, stated)
     yield WaferFact("TII/Ours1/EP32-PP2-b256/tpot", ours, "tpot_ms", "ms", 35.8, stated)
+    for batch in OTHER_BATCHES:
+        slow = WaferCase(batch=batch, link_gb_s=OTHER_LINKS_GB_S)
+        at, note = f"TII/links-{OTHER_LINKS_GB_S}GB/EP32-PP2-b{batch}", "predicted: slower links"
+        yield WaferFact(f"{at}/throughput", slow, "tokens_s", "tok/s", None, note)
+        yield WaferFact(f"{at}/tpot", slow, "tpot_ms", "ms", None, note)
     for batch in BATCHES:
         flat, flash = WaferCase(batch=batch), WaferCase(batch=batch, attention="FlashMLA")
         for name, case in (("FlatMLA", flat), ("FlashMLA", flash)):
