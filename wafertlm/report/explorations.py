@@ -39,13 +39,13 @@ def _answer(stem: str, run: Exploration) -> Answer:
     return Answer(
         question=f"Which {varied or 'options'} of {of} give {told or 'the best figures'}?",
         figures=_figures(front, goals) or [("none", "of the trials will do")],
-        interval=_confirmed(front[0], goals) if front else "",
+        interval=_confirmed(front[0], goals) if len(front) == 1 else "",
         binds=f"{count(tried)} trials, {count(failed)} of them failed; "
         f"{len(front)} beaten by no other in all objectives.",
         binds_title="What was tried",
         trust=_trust(front),
         stems=[stem],
-        options=plain({k: v for k, v in run.options.items() if k != "objectives"}),
+        options=plain({k: v for k, v in run.options.items() if k != "objectives" and v != {}}),
         grids=_grids(run),
         panels=_panels(run),
         caption="Each point is a trial; those that no other beats are larger and have names, and a "
@@ -58,13 +58,31 @@ def _count(found: int | Sequence[Any]) -> int:
 
 
 def _figures(front: Sequence[ExploredTrial], goals: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What the first of the best is, and what it reaches."""
+    """What the best is, and what it reaches; of a front the end for each objective."""
     if not front:
         return []
-    first = front[0]
-    chosen = ", ".join(f"{name} {plain(value)}" for name, value in first.chosen.items())
-    reached = [(figure(objective(first, name), 4), named(name)) for name in goals]
-    return [(chosen or "the options as they are", "is best"), *reached]
+    if len(front) == 1:
+        found = [(figure(objective(front[0], name), 4), named(name)) for name in goals]
+        return [(_chosen(front[0]), "is best"), *found]
+    return [
+        (f"{len(front)} trials", "are best, none of them in all objectives"),
+        *(end for name, way in goals.items() for end in _ends(front, name, way)),
+    ]
+
+
+def _ends(front: Sequence[ExploredTrial], name: str, way: str) -> Iterator[tuple[str, str]]:
+    """The most that a front reaches of an objective, and what reaches it; nothing if none does."""
+    reached = [
+        (found, at) for at, one in enumerate(front) if (found := objective(one, name)) is not None
+    ]
+    if reached:
+        most, at = (max if way == "maximize" else min)(reached)
+        yield figure(most, 4), f"{_WAYS.get(way, 'good')} {named(name)}: {_chosen(front[at])}"
+
+
+def _chosen(trial: ExploredTrial) -> str:
+    told = ", ".join(f"{name} {plain(value)}" for name, value in trial.chosen.items())
+    return told or "the options as they are"
 
 
 def _confirmed(trial: ExploredTrial, goals: Mapping[str, str]) -> str:

@@ -228,7 +228,14 @@ def test_no_change_beyond_the_errors_is_told(tmp_path: Path) -> None:
 
 def test_an_exploration_has_its_front_and_all_trials(tmp_path: Path) -> None:
     (answer,) = answers(tmp_path / "results", explored=exploration_run())
-    assert answer.figures[0] == ("set:noc.buffer_flits 2", "is best")
+    assert answer.figures == [
+        ("2 trials", "are best, none of them in all objectives"),
+        ("0.4", "low time to first token, mean (s): set:noc.buffer_flits 8"),
+        ("5000", "low cells of a router: set:noc.buffer_flits 2"),
+    ]
+    alone = exploration_run(pareto=exploration_run()["pareto"][:1])
+    (answer_alone,) = answers(tmp_path / "alone", explored=alone)
+    assert answer_alone.figures[0] == ("set:noc.buffer_flits 2", "is best")
     assert answer.binds == "4 trials, 1 of them failed; 2 beaten by no other in all objectives."
     best, every = answer.grids
     assert [row[:4] for row in cells(best)] == [
