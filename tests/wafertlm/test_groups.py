@@ -235,6 +235,26 @@ def test_tiles_without_a_group_are_told(options: dict[str, Any], idle: str | Non
     assert notes == ([] if idle is None else [told])
 
 
+def test_what_tiles_keep_is_told() -> None:
+    found = served(scheduler="pd-disaggregation", tp=4, pp=4, decode_units=16, requests=4)
+    notes = [note for note in found["notes"] if note.startswith("residency: ")]
+    assert len(notes) == 2
+    for note, (pool, kept) in zip(notes, found["residency"].items(), strict=True):
+        shares = [100 * each["weight_share"] for each in kept["stages"]]
+        told = f"{min(shares):.3g} to {max(shares):.3g} % of a stage's weights"
+        assert note.startswith(f"residency: tiles of the {pool} pool keep {told}, and keys and")
+
+
+@pytest.mark.parametrize(("pp", "told"), [(16, True), (None, False)])
+def test_experts_that_groups_do_not_keep_are_told(pp: int | None, told: bool) -> None:
+    """A profile may ask for them."""
+    found = served(
+        model="qwen3-30b-a3b", set=("residency.experts=hottest",), scheduler="chunked",
+        requests=2, pp=pp,
+    )  # fmt: skip
+    assert any("keep no experts" in note for note in found["notes"]) == told
+
+
 def test_notes_are_printed_whole(wafertlm: Wafertlm) -> None:
     """A profile's table is named in brackets, which are no markup."""
     ran = wafertlm(

@@ -1,7 +1,7 @@
 """A model served on a chip under a request trace or a generated load."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,6 +136,7 @@ def served(
             *([] if highest is None else highest.notes(merged)),
             *_area_notes(service),
             *_idle_notes(service.groups.get("groups", {}), service.chip),
+            *_residency_notes(service),
         ],
     }
     return Served(service, made, merged, result)
@@ -188,6 +189,36 @@ def _idle_notes(groups: Mapping[str, Any], chip: Any) -> list[str]:
     idle = groups.get("prefill", groups).get("idle_tiles", 0)
     tiles = chip.grid.rows * chip.grid.cols if idle else 0
     return [f"tiles: {idle:,} of the chip's {tiles:,} have no group and stand still"] * bool(idle)
+
+
+def _residency_notes(service: Service) -> list[str]:
+    """What tiles keep, by pool where there are two, and what a profile asks for in vain."""
+    found = service.residency.get("residency")
+    if found is None:
+        return []
+    pools = found if "decode" in found else {"": found}
+    notes = [
+        f"residency: {_kept(kept.get('stages', [kept]), pool)}" for pool, kept in pools.items()
+    ]
+    rules = getattr(service.chip, "residency", None)
+    asked = rules is not None and (rules.experts != "none" or rules.prefetch != "none")
+    if asked and service.model.experts is not None and service.groups:
+        notes.append(
+            "residency: groups of tiles keep no experts and load none ahead, whatever "
+            "residency.experts and residency.prefetch ask for"
+        )
+    return notes
+
+
+def _kept(stages: Sequence[Mapping[str, Any]], pool: str) -> str:
+    shares = sorted(100 * each["weight_share"] for each in stages)
+    least, most = f"{shares[0]:.3g}", f"{shares[-1]:.3g}"
+    weights = (
+        f"{most} % of the weights" if least == most else f"{least} to {most} % of a stage's weights"
+    )
+    tokens = min(each["kv_tokens"] for each in stages)
+    where = f"tiles of the {pool} pool" if pool else "tiles"
+    return f"{where} keep {weights}, and keys and values of {tokens:,} tokens"
 
 
 def _run_name(service: Service, has_rows: bool) -> str:
