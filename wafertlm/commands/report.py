@@ -23,8 +23,8 @@ _FILE = OutputFile()
     type=_FOLDER,
     default=Path("results"),
     show_default=True,
-    help="Folder of stored results (a command's --out or --json), with its subfolders. With --rtl "
-    "alone it need not be there.",
+    help="Folder of stored results (a command's --out or --json), with its subfolders. It need not "
+    "be there if it is not named.",
 )
 @click.option("--out", type=_FILE, help="The page to write.  [default: report.html in --results]")
 @click.option("--rtl", metavar="SPEC", help="Also a custom mesh, calibrated by its SPEC.toml.")
@@ -45,9 +45,9 @@ def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_j
         found |= {kind: [*getattr(results, kind)] for kind in kinds}
         emit(found, as_json, lambda r: "\n".join(f"{k}: {', '.join(v)}" for k, v in r.items()))
         return
-    # A custom mesh has something to report without any stored run.
+    # Calibrations are something to report without any stored run.
     named = click.get_current_context().get_parameter_source("folder") is not _DEFAULT
-    if out is None and not folder.is_dir() and (rtl is None or named):
+    if out is None and named and not folder.is_dir():
         raise InputError(f"--results: no folder '{folder}'; allowed: a folder, or give --out")
     with stopwatch() as watch:
         figures = write_report(folder, out or folder / "report.html", spec_file=rtl)

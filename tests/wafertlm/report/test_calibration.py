@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +90,18 @@ def test_a_custom_mesh_is_reported_without_any_stored_run(
     ran = wafertlm("report", "--rtl", spec_file)
     assert ran.status == 0
     assert "Mesh mask-mesh against RTL" in (tmp_path / "results" / "report.html").read_text()
-    # A folder that is named has to be there, and one of runs without a mesh.
-    shutil.rmtree(tmp_path / "results")
-    for arguments in (("--rtl", spec_file, "--results", "result"), ()):
-        ran = wafertlm("report", *arguments)
-        assert (ran.status, "--results: no folder 'result" in ran.stderr) == (2, True)
+    # A folder that is named has to be there.
+    ran = wafertlm("report", "--rtl", spec_file, "--results", "result")
+    assert (ran.status, "--results: no folder 'result'" in ran.stderr) == (2, True)
+
+
+def test_calibrations_are_reported_where_nothing_is_stored(
+    tmp_path: Path, wafertlm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = wafertlm("report")
+    assert ran.status == 0
+    assert "Models against RTL" in Path("results/report.html").read_text()
 
 
 def test_a_custom_mesh_must_be_calibrated(results: Path, wafertlm: Any) -> None:
