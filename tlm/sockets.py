@@ -238,10 +238,15 @@ class ResponseQueue:
         self._offer()
 
     def _offer(self) -> None:
-        if self._open or not self._waiting:
-            return
-        self._open = True
-        payload = self._waiting.popleft()
-        sync, _, delay = self._socket.nb_transport_bw(payload, Phase.BEGIN_RESP, 0)
-        if sync is not Sync.ACCEPTED:
-            self.taken(delay)
+        # No call of itself: thousands of answers may be taken the moment they are offered.
+        while self._waiting and not self._open:
+            self._open = True
+            payload = self._waiting.popleft()
+            sync, _, delay = self._socket.nb_transport_bw(payload, Phase.BEGIN_RESP, 0)
+            if sync is Sync.ACCEPTED:
+                return
+            if delay:
+                self.taken(delay)
+                return
+            self._open = False
+            self._on_taken()

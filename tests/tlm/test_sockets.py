@@ -105,6 +105,20 @@ def test_answers_wait_for_the_one_before_to_be_taken(plans: list[tuple[int, int,
     assert list(taker.offered.items()) == expected
 
 
+@pytest.mark.parametrize("how", ["update", "complete"])
+def test_thousands_of_answers_are_taken_at_a_time(how: How) -> None:
+    """All wait for the first; the others are taken the moment they are offered."""
+    env, requests = simpy.Environment(), [payload() for _ in range(5000)]
+    echo = Echo(env, dict.fromkeys(requests, 1))
+    taker = Taker(env, dict.fromkeys(requests, (how, 0)) | {requests[0]: (how, 8)})
+    taker.socket.bind(echo.socket)
+    for request in requests:
+        taker.socket.nb_transport_fw(request, Phase.BEGIN_REQ, 0)
+    env.run()
+    assert [*taker.offered] == requests
+    assert sorted(taker.offered.values()) == [1] + [9] * 4999
+
+
 def test_a_payload_event_queue_keeps_the_order_of_equal_times() -> None:
     env = simpy.Environment()
     seen: list[tuple[int, GenericPayload, Phase]] = []
