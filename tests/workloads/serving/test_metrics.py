@@ -37,6 +37,13 @@ def test_counted_values_equal_repeated_ones(counted: list[tuple[int, int]], exac
     assert sample.deviation(2.0) == pytest.approx(spread, abs=slack * written_out.max() + 1e-3)
 
 
+def test_a_sum_may_pass_64_bits() -> None:
+    sample = Sample()
+    sample.add((1 << 60) + 1, 1000, 1000)
+    sample.add(1)
+    assert sample.summary(1.0)["mean"] == (10**6 * ((1 << 60) + 1) + 1) / (10**6 + 1)
+
+
 def test_no_values_have_no_figures() -> None:
     assert set(Sample().summary(1.0).values()) == {None}
     assert Sample().deviation(1.0) is None

@@ -2,7 +2,6 @@
 
 from array import array
 from collections import Counter
-from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,8 @@ EXACT = 1 << 20
 _FRESH = 1 << 9
 PERCENTS = (50, 90, 95, 99, 99.9)
 _BITS = 12
+#: Bits of a half of a number: halves of up to two billion numbers add up to 64 bits.
+_HALF = 32
 
 
 class Sample:
@@ -82,11 +83,15 @@ class Sample:
 
     def _kept(self) -> int:
         """How many numbers the pairs are that are kept."""
-        return sum(map(mul, self._counts, self._times))
+        _, counts, times = self._columns()
+        return int(counts @ times)
 
     def _sum(self) -> int:
         """Of the pairs that are kept; as a whole number it may pass 64 bits."""
-        return sum(map(mul, self._values, map(mul, self._counts, self._times)))
+        values, counts, times = self._columns()
+        many = counts * times
+        high, low = (int(part @ many) for part in (values >> _HALF, values & (1 << _HALF) - 1))
+        return (high << _HALF) + low
 
     def _ranked(self) -> tuple[Float64s, Int64s]:
         """Numbers in order, and how many there are up to each."""
