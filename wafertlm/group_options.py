@@ -58,6 +58,7 @@ def group_parallel(options: Any, chip: AnyChip, model: Model, pool: str = "") ->
         micro_batch=options.micro_batch,
         partition=partition,
         placement=placement,
+        stage_rows=options.stage_rows,
         of=f"--{pool}-" if any(own.values()) else "--",
     )
     if tensor is not None:

@@ -34,6 +34,7 @@ def served(**options: Any) -> dict[str, Any]:
         {"tp": 4, "pp": 4},
         {"tp": 4, "pp": 2, "partition": "mn", "placement": "ring"},
         {"tp": 1, "pp": 7, "micro_batch": 3},
+        {"tp": 4, "pp": 4, "stage_rows": 2},
     ],
 )
 def test_serving_pays_what_an_iterations_kernels_take(groups: dict[str, Any]) -> None:

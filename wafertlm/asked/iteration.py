@@ -56,6 +56,7 @@ class IterationOptions:
     micro_batch: shared.MicroBatch = None
     partition: shared.Partition = None
     placement: shared.Placement = None
+    stage_rows: shared.StageRows = None
     routing: shared.Routing = None
     links: Annotated[str | None, "Level between dies: perf (default) or lt."] = None
     merge_copies: shared.MergeCopies = False

@@ -53,6 +53,7 @@ class ServeOptions:
     micro_batch: shared.MicroBatch = None
     partition: shared.Partition = None
     placement: shared.Placement = None
+    stage_rows: shared.StageRows = None
     prefill_tp: Annotated[int | None, "Of the prefill pool, if others: --tp."] = None
     prefill_pp: Annotated[int | None, "The same: --pp."] = None
     prefill_dp: Annotated[int | None, "The same: --dp."] = None

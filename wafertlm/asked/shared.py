@@ -40,6 +40,9 @@ Partition = Annotated[str | None, "Of products in a group: input, mn, k, 2d or a
 Placement = Annotated[
     str | None, "Order of a group's tiles: linear (default), interleave, ring or mesh."
 ]
+StageRows = Annotated[
+    int | None, "Rows of a group's tiles; default: as the placement has them, 1x4 or 2x2."
+]
 
 # How it lies on dies.
 Routing = Annotated[str | None, "Of tokens to experts on dies: balanced (default), or popular."]

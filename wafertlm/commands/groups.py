@@ -20,7 +20,7 @@ _GROUPS = {
         """,
     "Levels": "level noc memory compute links allow_stale",
     "Mapping": """
-        grid collective groups schedule group heads_per_group partition placement
+        grid collective groups schedule group heads_per_group partition placement stage_rows
         receive_buffers serial at_root tp pp dp micro_batch prefill_tp prefill_pp prefill_dp
         decode_tp decode_pp decode_dp expert_parallel routing merge_copies overlap pd_placement
         prefill_units decode_units link_bytes_per_s link_latency_s kv_tokens kv_sram_tokens

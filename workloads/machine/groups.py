@@ -31,6 +31,7 @@ class Parallel:
             each stage.
         partition: Of products in a group (`workloads.kernels.gemm.partition_plan`).
         placement: Order of a group's tiles (`workloads.machine.order`).
+        stage_rows: Rows of a group's tiles; None: as `footprint` has them for the placement.
         of: First part of the names of the options that say so: ``--``, or that of a pool.
     """
 
@@ -40,6 +41,7 @@ class Parallel:
     micro_batch: int | None = None
     partition: str = "auto"
     placement: str = "linear"
+    stage_rows: int | None = None
     of: str = "--"
 
     def __post_init__(self) -> None:
@@ -53,6 +55,7 @@ class Parallel:
             f"{self.of}pp": self.pipeline,
             f"{self.of}dp": self.replicas,
             "--micro-batch": self.micro_batch,
+            "--stage-rows": self.stage_rows,
         }
         for name, found in numbers.items():
             if found is not None and found < 1:
@@ -253,7 +256,7 @@ def _walk(chip: Chip, parallel: Parallel) -> list[Rectangle]:
     """All rectangles of a group side by side, row by row, there and back."""
     grid = chip.grid
     try:
-        rows, cols = footprint(parallel.placement, parallel.tensor, grid.cols)
+        rows, cols = _shape(chip, parallel)
         tile_order(parallel.placement, rows, cols)
     except InputError as error:
         raise InputError(f"{parallel.of}tp {parallel.tensor}: {error}") from error
@@ -266,6 +269,19 @@ def _walk(chip: Chip, parallel: Parallel) -> list[Rectangle]:
         for number, line in enumerate(lines)
         for where in (line if number % 2 == 0 else reversed(line))
     ]
+
+
+def _shape(chip: Chip, parallel: Parallel) -> tuple[int, int]:
+    """Rows and columns of a group."""
+    grid, rows = chip.grid, parallel.stage_rows
+    if rows is None:
+        return footprint(parallel.placement, parallel.tensor, grid.cols)
+    cols = parallel.tensor // rows
+    if rows * cols != parallel.tensor or rows > grid.rows or cols > grid.cols:
+        raise InputError(
+            f"--stage-rows: found {rows}; allowed: equal rows on {grid.rows}x{grid.cols} tiles"
+        )
+    return rows, cols
 
 
 def _tiles(where: Rectangle) -> set[Tile]:

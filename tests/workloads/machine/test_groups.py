@@ -161,6 +161,25 @@ def test_what_does_not_lie_on_a_chip(parallel: dict[str, int], message: str) -> 
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(1, 8), (2, 4), (4, 2), (8, 1)])
+def test_rows_of_a_group_are_a_choice_beside_the_order(rows: int, cols: int) -> None:
+    parallel = Parallel(tensor=8, pipeline=8, placement="linear", stage_rows=rows)
+    ((pipeline,),) = groups_on(CHIP, parallel).pipelines
+    assert {(each.rows, each.cols) for each in pipeline.stages} == {(rows, cols)}
+    first = pipeline.stages[0]
+    inside = [(first.row + row, first.col + col) for row in range(rows) for col in range(cols)]
+    assert [*pipeline.order(0)] == inside
+
+
+@pytest.mark.parametrize("rows", [3, 16])
+def test_rows_that_a_group_cannot_have(rows: int) -> None:
+    with pytest.raises(InputError) as error:
+        groups_on(CHIP, Parallel(tensor=16, stage_rows=rows))
+    assert str(error.value) == (
+        f"--tp 16: --stage-rows: found {rows}; allowed: equal rows on 8x8 tiles"
+    )
+
+
 def test_numbers_below_one() -> None:
     with pytest.raises(InputError) as error:
         Parallel(pipeline=0, of="--decode-")
