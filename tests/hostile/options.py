@@ -97,4 +97,6 @@ def lines(draw: st.DrawFn, names: Sequence[str] = tuple(cli.COMMANDS)) -> Line:
         outputs += [value] if isinstance(parameter.type, OutputFile) else []
         # The page of a report lies in the folder of its results, if nothing else is said.
         outputs += [f"{value}/report.html".lstrip("/")] if parameter.name == "folder" else []
+    if name == "report":  # and else among the results that nobody named
+        outputs.append("results/report.html")
     return Line(tuple(arguments), tuple(outputs))
