@@ -6,7 +6,7 @@ from contextlib import suppress
 from graphlib import TopologicalSorter
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -36,6 +36,7 @@ _PLAIN = {int: types.int64, bool: types.boolean}
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
 # Of two threads that need the same function one compiles it.
 _preparing = Lock()
+_laws = set[Callable[..., Any]]()
 
 
 def compiled(function: _Function) -> _Function:
@@ -71,6 +72,7 @@ def allocating(function: _Function) -> _Function:
 def law(function: _Function) -> _Function:
     """Of numbers or of arrays, as it is in Python; compiled as a part of compiled callers."""
     made: _Function = register_jitable(function)
+    _laws.add(made)
     return made
 
 
@@ -142,18 +144,31 @@ def _find_calls(function: Any, calls: dict[Any, set[Any]]) -> None:
 
 
 def _columns(function: Any) -> Iterator[Path]:
-    """Files of the modules and the classes that a function names."""
+    """Files of the modules, the classes and the laws that a function names."""
     for each in _named(function):
-        module = sys.modules.get(each.__module__) if isinstance(each, type) else each
+        inside = isinstance(each, type) or _is_law(each)
+        module = sys.modules.get(each.__module__) if inside else each
         if file := getattr(module, "__file__", None):  # none of what is built in
             yield Path(file)
 
 
 def _named(function: Any) -> list[Any]:
-    """What a function names of its module and of the modules that are known there."""
-    code, known = function.py_func.__code__, function.py_func.__globals__
-    scopes = [known, *(vars(each) for each in known.values() if isinstance(each, ModuleType))]
-    return [scope[name] for scope in scopes for name in code.co_names if name in scope]
+    """What a function, and laws that are parts of it, name of their modules and of those there."""
+    found: list[Any] = []
+    plain, seen = [function.py_func], set[Any]()
+    while plain:
+        code, known = plain[-1].__code__, plain.pop().__globals__
+        scopes = [known, *(vars(each) for each in known.values() if isinstance(each, ModuleType))]
+        named = [scope[name] for scope in scopes for name in code.co_names if name in scope]
+        laws = [each for each in named if _is_law(each) and each not in seen]
+        seen.update(laws)
+        plain += laws
+        found += named
+    return found
+
+
+def _is_law(named: Any) -> bool:
+    return isinstance(named, FunctionType) and named in _laws
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[types.Type]:

@@ -21,6 +21,21 @@ from enum import IntEnum
 class Column(IntEnum):
     FACTOR = 2
 """,
+    "plain_more": """
+from tlm.compiled import law
+
+@law
+def more_of(index, more):
+    return index + more
+""",
+    "plain_law": """
+from plain_more import more_of
+from tlm.compiled import law
+
+@law
+def law_of(index, more):
+    return 1 * more_of(index, more)
+""",
     "plain_part": """
 from plain_columns import Column
 from tlm.compiled import Address, compiled
@@ -31,18 +46,19 @@ def twice(index: Address) -> int:
 """,
     "plain_whole": """
 import plain_part as part
+from plain_law import law_of
 from tlm.compiled import compiled, prepare
 
 @compiled
 def run(index: int, more: bool) -> int:
-    return part.twice(index) + more
+    return law_of(part.twice(index), more)
 """,
 }
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Two modules, one of which calls the other, on the path."""
+    """Modules that call each other, on the path."""
     for name, text in _SOURCES.items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -82,6 +98,8 @@ def test_threads_that_prepare_at_once_do_not_meet(folder: Path) -> None:
     [
         ("plain_part", "Column.FACTOR * index", "3 * index"),
         ("plain_columns", "FACTOR = 2", "FACTOR = 3"),
+        ("plain_law", "1 * more_of", "4 + more_of"),
+        ("plain_more", "index + more", "index + 5 * more"),
     ],
 )
 def test_a_change_of_what_is_called_or_named_is_seen(
