@@ -35,19 +35,6 @@ def ask(
 
 
 @inlined
-def sooner(cycles: int, cost: Slices) -> int:
-    """For which a channel is busy with slices of tiles that are so many cycles nearer, or more.
-
-    All tiles ask at once, and one after the other they are a hop nearer than the last one.
-    """
-    if cost.nearer == 0:
-        return 0
-    tiles = cost.served // cost.own
-    ahead = tiles - -(-cycles * (tiles - 1) // cost.nearer)
-    return cost.own * max(0, min(ahead, tiles - 1))
-
-
-@inlined
 def serve(asked: int, served: int, ahead: int, now: Free) -> int:
     """When a channel has served all that its tiles ask for, the last one at ``asked``."""
     return max(max(now.channel, asked - now.ahead) + served, asked + served - ahead)

@@ -6,8 +6,9 @@ along rows keep all tiles of a group in step with it.
 
 from tlm.compiled import Numbers, compiled, forget_stale, inlined
 from workloads.kernels.attention.flat_costs import Costs, Slices
-from workloads.kernels.attention.flat_engines import Free, ask, meet, send, sooner, store
+from workloads.kernels.attention.flat_engines import Free, ask, meet, send, store
 from workloads.kernels.attention.flat_order import Item, Order, begin, following, mask_of
+from workloads.kernels.parts.channels import sooner
 
 #: Rows of the scratch: what is known of each of two buffers.
 _ROWS = 17
@@ -204,8 +205,9 @@ def _ask_at_first(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now:
         into, slot = _first_ask(place, order)
         now = ask(at, into, slot, 0, _cost(into, costs), costs.ask, now)
         for other in range(place + 1, asks):
-            later = _cost(_first_ask(other, order)[0], costs)
-            at[into, slot] += sooner((other - place) * costs.ask + 1, later)
+            later, cycles = _cost(_first_ask(other, order)[0], costs), (other - place) * costs.ask
+            tiles = later.served // max(later.own, 1)
+            at[into, slot] += later.own * sooner(tiles, later.nearer, cycles + 1)
     return now
 
 

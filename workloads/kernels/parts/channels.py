@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.compiled import law
 from tlm.interconnect.lines import hops
 from tlm.offchip.edge import Edge
-
-#: Of tiles that are equally far: stands for 0.
-_NO_HOP = 1e-9
 
 
 class Sharing(NamedTuple):
@@ -21,14 +19,24 @@ class Sharing(NamedTuple):
     nearest: Any
 
     def sooner(self, cycles: Any, hop_cycles: int) -> Any:
-        """How many tiles ask so many cycles sooner than the last one, or more.
+        """How many tiles ask so many cycles sooner than the last one, or more."""
+        return sooner(self.most, hop_cycles * (self.farthest - self.nearest), cycles)
 
-        A channel serves blocks in the order in which they are asked for. All tiles ask at once,
-        and one after the other they are a hop nearer.
-        """
-        apart = hop_cycles * (self.farthest - self.nearest) / np.maximum(self.most - 1, 1)
-        ahead = self.most - np.ceil(cycles / np.maximum(apart, _NO_HOP))
-        return np.clip(ahead, 0, self.most - 1)
+
+@law
+def sooner(tiles: Any, apart: Any, cycles: Any) -> Any:
+    """How many tiles of a channel ask so many cycles sooner than the last one, or more.
+
+    A channel serves blocks in the order in which they are asked for. All tiles ask at once, and one
+    after the other they are nearer by as much.
+
+    Args:
+        tiles: Of the channel.
+        apart: Cycles from the request of the nearest, at the channel, to that of the farthest.
+        cycles: More than 0.
+    """
+    ahead = tiles - -(-cycles * (tiles - 1) // np.maximum(apart, 1))
+    return (apart > 0) * np.minimum(np.maximum(ahead, 0), tiles - 1)
 
 
 def sharing(edge: Edge, rows: Any, cols: Any) -> Sharing:
