@@ -244,11 +244,10 @@ class FlashPlan(AttentionPlan):
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
-        q, mask, keys = self.flits("q"), self.flits("mask"), self.flits("k") + self.flits("v")
-        output, total = self.flits("o"), self.flits("total")
+        q, k, v, output, mask, _, total = self.all_flits
         read = written = taken = 0
         for core in self.cores:
-            loaded = core.streams * q + sum(core.blocks) * keys + _brought(core) * mask
+            loaded = core.streams * q + sum(core.blocks) * (k + v) + _brought(core) * mask
             read += len(core.tiles) * loaded
             written += len(core.tiles) // self.run * core.streams * (output + total)
         runs, unit = len(self.tiles) // self.run, self.place.timing.flit_bytes
