@@ -1,6 +1,5 @@
 """What the parts of FlatAttention's plans take, by the laws of network, memory and engines."""
 
-from collections import Counter, defaultdict
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from workloads.kernels.attention.groups import Groups
 from workloads.kernels.attention.plan import NAMES, flits_of, widths
 from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.kernels.parts.broadcast import BY_MESSAGES
+from workloads.kernels.parts.channels import of_tiles
 from workloads.kernels.parts.closed_form import (
     all_reduce_cycles,
     broadcast_cycles,
@@ -268,23 +268,19 @@ def _stored(laws: Laws, groups: Groups, flits: int) -> Stored:
 @lru_cache(1 << 10)
 def _ways(laws: Laws, groups: Groups, name: str) -> _Ways:
     """Of the tiles of each group that load slices of a kind; of no name of all."""
-    edge, (rows, cols) = laws.edge, groups.size
+    edge, place, (rows, cols) = laws.edge, laws.problem.place, groups.size
     assert edge is not None  # or there were no channels
-    hops, found, own = 0, defaultdict[int, list[int]](list), 0
-    for at, down in enumerate(groups.down):
-        tiles = _loading(groups, name, at)
-        for across in groups.across:
-            one = Counter[int]()
-            for row, col in tiles:
-                tile = down * rows + row, across * cols + col
-                far, channel = edge.hops(tile), edge.channel(tile)
-                hops = max(hops, far)
-                one[channel] += 1
-                found[channel].append(far)
-            own = max(own, *one.values(), 0)
-    busiest = max(found.values(), key=len, default=[0])
-    most = len(busiest) if found else 0
-    return _Ways(hops, most, most - own, max(busiest) - min(busiest))
+    channels, hops = of_tiles(edge, place.rows, place.cols)
+    # Along the axes rows of groups, their groups, and the tiles of one.
+    places = np.array([_loading(groups, name, at) for at in range(len(groups.down))])[:, None]
+    row = rows * np.array(groups.down)[:, None, None] + places[..., 0]
+    col = cols * np.array(groups.across)[:, None] + places[..., 1]
+    channel, far = channels[row, col], hops[row, col]
+    group = np.arange(channel[..., 0].size).reshape(*channel.shape[:2], 1)
+    own = np.unique(group * edge.channels + channel, return_counts=True)[1].max()
+    tiles = np.bincount(channel.ravel())
+    most, busiest = tiles.max(), far[channel == tiles.argmax()]
+    return _Ways(*map(int, (far.max(), most, most - own, np.ptp(busiest))))
 
 
 def _loading(groups: Groups, name: str, number: int) -> list[tuple[int, int]]:
