@@ -53,10 +53,10 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
     work = _work(problem, cut, number)
     joined = _joined(problem, cut, timing)
     if place.offchip is None:
-        blocks = _blocks_at_hand(problem, cut, number, timing)
+        blocks, shared = _blocks_at_hand(problem, cut, number, timing), _ALONE
         written, values = work.written, work.written - work.column
     else:
-        blocks = _blocks_in_memory(problem, cut, number, timing, place.offchip)
+        blocks, shared = _blocks_in_memory(problem, cut, number, timing, place.offchip)
         written, values = work.column, 0 * work.column
     items, streams = number.streams * number.blocks, number.streams
     scores, output, softmax = work.scores, work.output, work.softmax
@@ -103,19 +103,11 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
     brought = blocks.brought + left
     brought = brought + np.where(one, (streams - 1) * (output + late + blocks.idle), 0)
     worked = worked + np.maximum(0, blocks.masked - scores)
-    longest = np.maximum(blocks.begin + worked, np.maximum(asked, brought))
-    # Tiles that end one after the other store one after the other, if that is as fast. The nearest
-    # ends as it began before the last one, or when its last block is there. What it asks for next
-    # waits behind the first blocks of all.
-    most = np.maximum(0, blocks.lag - (blocks.sharers - 1) * blocks.pair)
-    held_up = np.clip(blocks.first - (blocks.begin - blocks.lag + scores), 0, most)
-    soonest = np.maximum(blocks.begin + worked, asked) - blocks.lag + held_up
-    soonest = np.maximum(soonest, brought - (blocks.sharers - 1) * blocks.last)
-    apart = (longest - soonest) / np.maximum(blocks.sharers - 1, 1)
-    queued = (blocks.storing - 1) * np.maximum(0, blocks.stored - apart)
+    paced = np.maximum(blocks.begin + worked, asked)
+    queued = shared.queued(blocks.begin + scores, paced, brought)
     # Sums of rows are put where they belong beside the last product.
     end = blocks.end + queued + np.maximum(0, work.column - output) + values
-    return longest + late + joined.end + end
+    return np.maximum(paced, brought) + late + joined.end + end
 
 
 class _Alone(NamedTuple):
@@ -294,26 +286,54 @@ def _joined(problem: FlashPlan, cut: Cut, timing: NocTiming) -> _Joined:
 
 
 class _OwnBlocks(NamedTuple):
-    """What the blocks of tiles cost that bring their own."""
+    """What its own blocks cost a tile; of several that share a channel the one that begins last."""
 
     keys: Any  # from asking for a block of K to its arrival
     values: Any  # the same of V
-    begin: Any  # before the first product, of the tile that begins last
-    lag: Any  # of this, what it begins later than the first one
+    begin: Any  # before the first product
     masked: Any  # from its keys to the mask, if a single block of keys waits for it
-    brought: Any  # until the last tile's last block is there, if no buffer is waited for
+    brought: Any  # until the last block is there, if no buffer is waited for
     second: Any  # from the first keys to the next ones
     between: Any  # from the last block of K to that of V
     idle: Any  # from a stream's last result to the next one's first block on its way, beside work
     turn: Any  # from a stream's last result to the next one's first product, one after the other;
     # 0: nothing is in their way
     end: Any  # from the last result, if the vector engine has put it there, to its being stored
-    first: Any  # until the channel has served the first blocks of all tiles; 0: there are no more
-    sharers: Any  # tiles that wait for each other at a channel
+
+
+class _Channel(NamedTuple):
+    """What tiles wait for that share a channel."""
+
+    tiles: Any
+    lag: Any  # what the last one begins later than the first one
+    first: Any  # until the channel has served the first blocks of all; 0: there are no more
     last: Any  # for which it is busy with the last block of one of them
     pair: Any  # with a block of K and of V
     storing: Any  # tiles that store there
     stored: Any  # for which it is busy with the results of one of these
+
+    def queued(self, begin: Any, paced: Any, brought: Any) -> Any:
+        """What the last one's results wait for those of others.
+
+        Tiles that end one after the other store one after the other, if that is as fast. The
+        nearest ends as it began before the last one, or when its last block is there. What it asks
+        for next waits behind the first blocks of all.
+
+        Args:
+            begin: Until the end of the last one's first product.
+            paced: Until its last result, as its engines and buffers set the pace.
+            brought: The same as the channel does.
+        """
+        most = np.maximum(0, self.lag - (self.tiles - 1) * self.pair)
+        held_up = np.clip(self.first - (begin - self.lag), 0, most)
+        soonest = paced - self.lag + held_up
+        soonest = np.maximum(soonest, brought - (self.tiles - 1) * self.last)
+        apart = (np.maximum(paced, brought) - soonest) / np.maximum(self.tiles - 1, 1)
+        return (self.storing - 1) * np.maximum(0, self.stored - apart)
+
+
+#: Each tile has its blocks at hand.
+_ALONE = _Channel(tiles=1, lag=0, first=0, last=0, pair=0, storing=1, stored=0)
 
 
 def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> _OwnBlocks:
@@ -328,7 +348,6 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
         keys=keys,
         values=values,
         begin=q + keys,
-        lag=0,
         masked=np.where(number.padded & (number.blocks <= number.masks), v + mask, 0),
         brought=number.streams * (q + number.blocks * (k + v)) + masks + last,
         second=v + mask + k + np.where(number.second, q, 0),
@@ -337,12 +356,6 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
         # The next stream's blocks leave behind the outputs of a run.
         turn=np.where(cut.run > 1, q + keys, 0),
         end=np.zeros_like(q),
-        first=0,
-        sharers=1,
-        last=0,
-        pair=0,
-        storing=1,
-        stored=0,
     )
 
 
@@ -373,7 +386,7 @@ class _Burst(NamedTuple):
 
 def _blocks_in_memory(
     problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming, edge: Edge
-) -> _OwnBlocks:
+) -> tuple[_OwnBlocks, _Channel]:
     """The tiles of a channel are served in turn, and so begin one after the other.
 
     Each asks for all that it has room for. So the channel serves tiles that are nearer to it some
@@ -413,11 +426,10 @@ def _blocks_in_memory(
     second = np.where(more, ahead.until(_NEXT_KEYS) - keyed, later)
     # The tiles of runs ask for the next stream's blocks at the same time.
     beside = np.where(cut.run > 1, (sharers - 1) * first, 0)
-    return _OwnBlocks(
+    blocks = _OwnBlocks(
         keys=keys,
         values=values,
         begin=keys + q.served_cycles + lag,
-        lag=lag,
         masked=np.where(only, ahead.until(_MASK) - keyed, 0),
         brought=served + last,
         second=second + np.where(number.second, q.served_cycles, 0),
@@ -425,10 +437,14 @@ def _blocks_in_memory(
         idle=column + keys - k.served_cycles,
         turn=column + total.sent_flits + output.sent_flits + q.served_cycles + keys + beside,
         end=output.alone_cycles(hops),
+    )
+    shared = _Channel(
+        tiles=sharers,
+        lag=lag,
         first=np.where(number.streams * number.blocks > number.depth, sharers * burst, 0),
-        sharers=sharers,
-        pair=k.served_cycles + (0 if problem.shared else v.served_cycles),
         last=(k if problem.shared else v).served_cycles,
+        pair=k.served_cycles + (0 if problem.shared else v.served_cycles),
         storing=storing,
         stored=stored,
     )
+    return blocks, shared
