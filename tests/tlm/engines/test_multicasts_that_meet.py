@@ -153,3 +153,19 @@ def test_where_following_packets_would_take_minutes_ports_alone_contend(
     assert run_lt(program, TIMING).cycles == run_mesh(program, TIMING).cycles
     monkeypatch.setattr(run, "_MOST_PACKETS", 2 * 9 * 11 - 1)
     assert run_lt(program, TIMING).cycles > run_mesh(program, TIMING).cycles
+
+
+@pytest.mark.parametrize("own", [5, 40, 300])
+def test_blocks_that_roots_send_to_themselves_hold_up_what_comes(own: int) -> None:
+    """Each goes as one packet, so that packets of a multicast take turns with whole blocks."""
+    operations = [
+        Multicast(TileSet(range(1), range(1)), "row", range(4), 30, arrivals=("come",)),
+        *(
+            Multicast(TileSet(range(1), range(4)), "column", range(1), flits, arrivals=("kept",))
+            for flits in (own, 3 * own, own)
+        ),
+    ]
+    program = program_of(1, 4, operations, come=(0, 1), kept=(0, 3))
+    outcome, expected = run_lt(program, TIMING), run_mesh(program, TIMING)
+    assert outcome.cycles == expected.cycles
+    assert (outcome.last_arrival_cycle == expected.last_arrival_cycle).all()

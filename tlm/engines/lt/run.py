@@ -13,7 +13,7 @@ import numpy as np
 
 from tlm.engines.lt.batch import Batch
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
-from tlm.engines.lt.contention.held import Held, Taken, meet
+from tlm.engines.lt.contention.held import Held, Taken, may_meet, meet
 from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
 from tlm.engines.lt.contention.sends import SharedLinks
 from tlm.engines.lt.cycle_tables import CycleTables
@@ -184,8 +184,9 @@ class _LooseRun:
     def _do_first(self) -> None:
         """Do the first of the operations held, a multicast together with those that it meets."""
         taken = self._held.first()
-        others = self._held.multicasts() if taken.operation.forks else []
-        under_way = taken.operation.forks and self._links is not None and len(self._links) > 0
+        meets = may_meet(taken.operation)
+        others = self._held.multicasts() if meets else []
+        under_way = meets and self._links is not None and len(self._links) > 0
         if not under_way and not any(meet(taken.operation, each.operation) for each in others):
             self._do(taken)
             return

@@ -202,6 +202,11 @@ class Multicast(Collective):
         return len(self.segment) > 1
 
     @property
+    def returns(self) -> bool:
+        """Whether each root sends to itself alone."""
+        return not self.forks and bool((self.root_lines[1] == self.segment[0]).all())
+
+    @property
     def bystander_takes(self) -> tuple[str, ...]:
         """See `Operation`."""
         return self.slots

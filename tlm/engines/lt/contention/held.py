@@ -40,7 +40,7 @@ class Held:
 
     def holds(self, operation: Operation) -> bool:
         """Whether an operation is to be held."""
-        if operation.forks:
+        if may_meet(operation):
             return self._most > 0
         return bool(self._waiting) and isinstance(operation, Work)
 
@@ -71,11 +71,19 @@ class Held:
 
     def multicasts(self) -> list[Taken]:
         """Multicasts held."""
-        return [taken for taken in self._waiting if taken.operation.forks]
+        return [taken for taken in self._waiting if may_meet(taken.operation)]
 
 
 def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
     return cycles.copy() if cycles.flags.writeable else cycles
+
+
+def may_meet(operation: Operation) -> bool:
+    """Whether an operation is a multicast whose packets others may hold up.
+
+    One to the root itself leaves by its ejection port, as those of others that come there.
+    """
+    return isinstance(operation, Multicast) and (operation.forks or operation.returns)
 
 
 def meet(one: Operation, other: Operation) -> bool:

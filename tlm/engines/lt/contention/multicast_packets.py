@@ -108,11 +108,12 @@ class Tree(IntEnum):
     STRIDE = 5
     FLITS = 6
     READY = 7  # when its tokens are there
-    OPERATION = 8  # row of ``arrivals`` and ``owed``
-    NEXT = 9  # the next tree of the same root; `NONE`, `OVER`
-    START = 10
-    SENT = 11  # flits
-    END = 12  # when its root is free for the next one
+    PACKET = 8  # flits of its longest packet
+    OPERATION = 9  # row of ``arrivals`` and ``owed``
+    NEXT = 10  # the next tree of the same root; `NONE`, `OVER`
+    START = 11
+    SENT = 12  # flits
+    END = 13  # when its root is free for the next one
 
 
 TREE_COLUMNS = len(Tree)
@@ -126,7 +127,6 @@ class Router(NamedTuple):
     hop: int
     ejection: int
     depth: int  # flits of a buffer
-    packet: int  # of the longest packet
     gap: int  # from a flit's leaving the buffer behind to a packet that needs its place
     returns: int  # from a flit's leaving a buffer to the next one's coming in
     following: int  # from a last flit's leaving the root's buffer to the next one's being in front
@@ -151,7 +151,6 @@ def router_of(timing: NocTiming) -> Router:
         hop=timing.hop_cycles,
         ejection=timing.ejection_cycles,
         depth=timing.input_places,
-        packet=timing.packet_bound,
         gap=timing.return_cycles,
         returns=timing.return_cycles,
         following=max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.input_places),
@@ -245,7 +244,7 @@ def _offer(network: Network, k: int) -> None:
     number = tree[Tree.BASE] + tree[Tree.ROOT] * tree[Tree.STEP]
     own = network.nodes[number, MeshPort.LOCAL * _BLOCK : (MeshPort.LOCAL + 1) * _BLOCK]
     left = own[Block.LEFT]
-    flits = min(network.router.packet, tree[Tree.FLITS] - tree[Tree.SENT])
+    flits = min(tree[Tree.PACKET], tree[Tree.FLITS] - tree[Tree.SENT])
     tree[Tree.SENT] += flits
     if tree[Tree.SENT] == tree[Tree.FLITS]:
         # The tail goes in where the flit left that was before it by as many as the buffer holds.
@@ -314,12 +313,11 @@ def _leave(network: Network, number: int, side: int) -> None:
 def _at_front(network: Network, number: int, side: int) -> None:
     """A packet has come to the front of a buffer: ask for the port and for links."""
     node, block = network.nodes[number], network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
-    tree, time = network.trees[block[Block.TREE]], block[Block.AT]
+    tree, time, flits = network.trees[block[Block.TREE]], block[Block.AT], block[Block.FLITS]
     place = (number - tree[Tree.BASE]) // tree[Tree.STEP]
     first, last = tree[Tree.FIRST], tree[Tree.LAST]
     block[Block.LEFT] = FROM_THE_START
     if first <= place <= last and (place - first) % tree[Tree.STRIDE] == 0:
-        flits = block[Block.FLITS]
         come, node[EjectionPort.BUSY], node[EjectionPort.FREE] = through_port(
             time + network.router.ejection + flits,
             node[EjectionPort.BUSY],
@@ -338,7 +336,10 @@ def _at_front(network: Network, number: int, side: int) -> None:
     block[Block.OPEN] = int(up) + int(down)
     if block[Block.OPEN] == 0:
         _leave(network, number, side)
-        _settle(network, number - _distance(side, network.cols), side)
+        if side == MeshPort.LOCAL:  # it goes to its root alone
+            _returned(network, block[Block.TREE], block[Block.LEFT])
+        else:
+            _settle(network, number - _distance(side, network.cols), side)
     if up:
         node[forward * _BLOCK + asked] = time + network.router.hop
     if down:
@@ -385,6 +386,16 @@ def _settle(network: Network, number: int, out: int) -> None:
             _next_packet(network, block[Block.TREE])
             return
         number -= behind_by
+
+
+@compiled
+def _returned(network: Network, k: int, left: int) -> None:
+    """Go on behind a packet to the root itself, which has left its buffer in a cycle."""
+    tree = network.trees[k]
+    # Of a packet that is longer than the buffer the tail waits for its own flits, too.
+    room = left - network.router.depth + network.router.returns + 1
+    tree[Tree.END] = max(tree[Tree.END], room)
+    _next_packet(network, k)
 
 
 @compiled

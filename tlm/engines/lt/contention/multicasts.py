@@ -74,7 +74,7 @@ class MulticastLinks:
         first = slot * self._lines
         trees = self._network.trees[first : first + len(ready)]
         self._describe(trees, multicast, ready, slot)
-        count = -(-multicast.flits // self._timing.packet_bound)
+        count = -(-multicast.flits // self._longest_packet(multicast))
         self._network.owed[slot] = len(ready) * len(multicast.segment) * count
         roots = multicast.near.index
         before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
@@ -113,6 +113,10 @@ class MulticastLinks:
             self._times[TileSlot.PORT : TileSlot.BUSY + 1] = self._ports().transpose(2, 0, 1)
         return taken.fault(full or over)
 
+    def _longest_packet(self, multicast: Multicast) -> int:
+        """Flits of the longest packet: all of what goes to one tile, as by a send."""
+        return self._timing.packet_bound if multicast.forks else multicast.flits
+
     def _ports(self) -> Times:
         """When ejection ports are free and since when they are busy, shape (rows, columns, 2)."""
         nodes = self._network.nodes.reshape(self._rows, self._cols, -1)
@@ -140,6 +144,7 @@ class MulticastLinks:
             packets.Tree.LAST: segment[-1],
             packets.Tree.STRIDE: segment.step,
             packets.Tree.FLITS: multicast.flits,
+            packets.Tree.PACKET: self._longest_packet(multicast),
             packets.Tree.READY: ready,
             packets.Tree.OPERATION: slot,
             packets.Tree.NEXT: packets.NONE,
