@@ -148,6 +148,7 @@ def _of_mean(costs: Costs, part: float) -> Costs:
             v.own, v.nearer,
         ),
         costs.mask, costs.unseen, costs.total, costs.o,
+        costs.room,
     )  # fmt: skip
 
 

@@ -80,6 +80,8 @@ class Costs(NamedTuple):
         unseen: What all tiles bring beside it, if tiles have parts of masks.
         total: Results.
         o: Results.
+        room: Flits of Q that buffers take on the way to tiles that have slices of their own; -1: all
+            slices go along the group's columns, or come from memory.
     """
 
     scores: int
@@ -99,6 +101,7 @@ class Costs(NamedTuple):
     unseen: Slices
     total: Stored
     o: Stored
+    room: int
 
 
 #: Where a table of costs has the cycles for which a channel is busy with the mask of one tile.
@@ -114,6 +117,7 @@ def costs_of(own: Numbers[int]) -> Costs:
         unseen=_slices(own, 17), total=_stored(own, 24), o=_stored(own, 28),
         k=_slices(own, 32), v=_slices(own, 39),
         scores=own[46], output=own[47], wide=own[48], mask=_slices(own, 49),
+        room=own[57],
     )  # fmt: skip
 
 

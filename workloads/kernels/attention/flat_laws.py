@@ -169,7 +169,15 @@ def _of_block(laws: Laws, groups: Groups, rows: int, keys: int) -> tuple[int, ..
     mask = _own(laws, groups, flits) if shape.causal else _slices(laws, groups, "mask", flits)
     if laws.edge is not None and shape.causal:
         served = _load(laws, flits).served_cycles
-    return (*products(place, block), wide, *mask, served)
+    return (*products(place, block), wide, *mask, served, _room(laws, groups))
+
+
+def _room(laws: Laws, groups: Groups) -> int:
+    """See `Costs.room`."""
+    lies_here = laws.edge is None and laws.operands not in BY_MESSAGES
+    if not lies_here or groups.size[0] > 1 or groups.size[1] == 1:
+        return -1
+    return laws.timing.input_places + laws.timing.packet_bound
 
 
 def _reduction(laws: Laws, groups: Groups, flits: int, cycles: int) -> Reduction:

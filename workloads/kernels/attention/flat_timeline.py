@@ -58,6 +58,22 @@ def _ask_queries(
 
 
 @inlined
+def _wait_for_own(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now: Free) -> Free:
+    """Hold the first rows up at the other tiles' ports, which write slices of their own first.
+
+    Those go in one packet each, and between two of them a packet of Q.
+    """
+    own = costs.k.port
+    if order.padded:
+        own += costs.mask.port
+    if order.depth == 1 and not order.shared:
+        own += costs.v.port
+    at[_Q_THERE, 0] += own
+    held = max(0, own - costs.room) if costs.q.port > costs.room else 0
+    return Free(now.matrix, now.vector, now.transfer + held, now.channel, now.ahead)
+
+
+@inlined
 def _bring_keys(
     at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: Free
 ) -> Free:
@@ -67,6 +83,8 @@ def _bring_keys(
         now = _ask_queries(at, item.stream, order, costs, now)
     if item.block == 0:
         now = send(at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, now)
+        if item.stream == 0 and costs.room >= 0:
+            now = _wait_for_own(at, order, costs, now)
     if item.brings:
         now = send(at, _K_THERE, held, at[_K_IN, held], at[_K_FREE, held], costs.k, now)
     return now
