@@ -46,10 +46,11 @@ class Crossing(IntEnum):
     READY = 5  # when its units are there
     NEXT = 6  # the next one of its source, or none
     FREE = 7  # when it has left its source: with the first of a source when that is free before
-    COME = 8  # when it has come
-    BUFFER = 9  # where its head is, or goes to
-    HOPS = 10  # links that its head has crossed, or is crossing
-    THERE = 11  # whether its head is there
+    BEFORE = 8  # when the one before it has left its source
+    COME = 9  # when it has come
+    BUFFER = 10  # where its head is, or goes to
+    HOPS = 11  # links that its head has crossed, or is crossing
+    THERE = 12  # whether its head is there
 
 
 TRANSFER_COLUMNS = len(Crossing)
@@ -113,6 +114,7 @@ class UnicastRouter(NamedTuple):
     returns: int  # from a flit's leaving a buffer to the next one's coming in
     columns_first: int  # whether packets go along the column first
     cols: int  # of the grid
+    launch: int  # from a transfer's start to its first flit; two of a tile are under way
 
 
 class UnicastNetwork(NamedTuple):
@@ -125,8 +127,8 @@ class UnicastNetwork(NamedTuple):
     events: Numbers  # a heap
 
 
-def router_of(timing: NocTiming, cols: int) -> UnicastRouter:
-    """What packets need to know of a router."""
+def router_of(timing: NocTiming, cols: int, launch_cycles: int) -> UnicastRouter:
+    """What packets need to know of a router, and of the tiles' interfaces."""
     return UnicastRouter(
         hop=timing.hop_cycles,
         ejection=timing.ejection_cycles,
@@ -134,6 +136,7 @@ def router_of(timing: NocTiming, cols: int) -> UnicastRouter:
         returns=timing.return_cycles,
         columns_first=int(timing.y_first),
         cols=cols,
+        launch=launch_cycles,
     )
 
 
@@ -347,7 +350,10 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
         _enter(network, time + router.hop, _Happens.HEAD, who)
     known = hops == reach or (out == MeshPort.LOCAL and hops < reach)
     if known and transfer[Crossing.NEXT] >= 0:
-        _begin(network, transfer[Crossing.NEXT], transfer[Crossing.FREE], time)
+        free = transfer[Crossing.FREE]
+        network.transfers[transfer[Crossing.NEXT], Crossing.BEFORE] = free
+        launched = transfer[Crossing.BEFORE] + router.launch
+        _begin(network, transfer[Crossing.NEXT], max(free, launched), time)
 
 
 @merged

@@ -250,11 +250,33 @@ def test_levels_agree_on_every_segment_of_a_line() -> None:
 
 @given(st.one_of(pipelines(), spaced(), reductions()))
 @settings(max_examples=60, deadline=None)
-def test_launches_that_the_transfer_before_hides_are_the_same(program: Program) -> None:
-    # As many outstanding as ever wait: else short transfers would wait for those before.
-    queues = QueueTiming(launch_cycles=3, outstanding=100)
+def test_launches_beside_the_transfer_before_are_the_same(program: Program) -> None:
+    # Of transfers that are shorter than a launch, the second one before has to leave first.
+    queues = QueueTiming(launch_cycles=3, outstanding=2)
     lt = run_lt(program, TIMING, queues=queues)
     mesh = HandshakeMesh(program.rows, program.cols, TIMING)
     at = run_at(program, TIMING, mesh, queues=queues)
     np.testing.assert_array_equal(lt.engine_end_cycle, at.engine_end_cycle)
     np.testing.assert_array_equal(lt.last_arrival_cycle, at.last_arrival_cycle)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
+def test_short_transfers_behind_each_other_wait_for_their_launches(shared: bool) -> None:
+    """Whether links are followed because others share them, or not."""
+    lengths = [1, 1, 2, 1, 4, 1, 1, 1]
+    sends: list[Operation] = []
+    for flits in lengths:
+        line = range(2) if shared else range(1)
+        sends.append(Send(TileSet(range(1), line), np.array([0]), np.array(line) + 2, flits))
+    program = program_of(1, 4, sends)
+    queues = QueueTiming(launch_cycles=3, outstanding=2)
+    lt = run_lt(program, TIMING, queues=queues)
+    at = run_at(program, TIMING, HandshakeMesh(1, 4, TIMING), queues=queues)
+    if not shared:  # else the level knows when a tail has left a source only about
+        np.testing.assert_array_equal(lt.engine_end_cycle, at.engine_end_cycle)
+    np.testing.assert_array_equal(lt.last_arrival_cycle, at.last_arrival_cycle)
+
+
+def test_other_numbers_of_launches_are_refused() -> None:
+    with pytest.raises(InputError, match="^outstanding: found 1; allowed at level lt: 2$"):
+        run_lt(program_of(1, 1, []), TIMING, queues=QueueTiming(launch_cycles=3))

@@ -23,7 +23,7 @@ def test_a_run_that_does_not_fit_is_refused_before_it_begins() -> None:
     with pytest.raises(InputError) as caught:
         run_lt(program, TIMING, memory_bytes=10**10)
     assert str(caught.value) == (
-        "10000 x 10000 tiles with 1 tokens at level lt: takes 27.60 GB of memory; "
+        "10000 x 10000 tiles with 1 tokens at level lt: takes 28.00 GB of memory; "
         "available: 10.00 GB"
     )
 
@@ -36,7 +36,7 @@ def test_there_is_a_thread_at_least() -> None:
 def test_what_is_needed_is_what_is_allocated() -> None:
     program = program_of(300, 300, [], block=(0, 20))
     outcome = run_lt(program, TIMING, memory_bytes=needed_bytes(program))
-    with pytest.raises(InputError, match="takes 0.02 GB"):
+    with pytest.raises(InputError, match="takes 0.03 GB"):
         run_lt(program, TIMING, memory_bytes=needed_bytes(program) - 1)
     assert outcome.cycles == 0
 

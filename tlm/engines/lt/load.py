@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.port import through_port, through_ports
+from tlm.engines.lt.port import leave, through_port, through_ports
 from tlm.engines.lt.queue import give, take
-from tlm.engines.lt.state import EMPTY, Columns, Indices, Spare, Times, read, write_back
+from tlm.engines.lt.state import EMPTY, Columns, Indices, Spare, Times, engine_ends, read
 from tlm.engines.lt.tokens import Fault, flat
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
@@ -164,7 +164,7 @@ class OffChipTimes:
         )
         asked = np.empty((len(rows), len(columns)), dtype=np.int32)
         fault = _ask(moved, self._channels.way_cycles, self._state, self._scratch, asked)
-        engines = self._state[:, : len(Engine)].copy() if told else None
+        engines = engine_ends(self._state.swapaxes(0, 1), self._launch) if told else None
         self._under_way.append(UnderWay(taken, operation, moved, law, asked, engines, fault))
         self._come.update(operation.arrivals)
 
@@ -173,7 +173,7 @@ class OffChipTimes:
 
         Args:
             tell: Told of each operation that somebody is told of: its number, the operation and
-                when engines were free, shape (rows, engines, columns).
+                when engines were free, shape (engines, rows, columns).
         """
         under_way, self._under_way = self._under_way, []
         self._come.clear()
@@ -238,8 +238,8 @@ def _ask(moved: Moved, way_cycles: Times, state: Times, scratch: Times, asked: T
             free[j] = start + moved.sent_flits
             way = way_cycles[moved.rows[i], columns.indices[j]]
             asked[i, j] = start + moved.there_cycles + way
-        write_back(row[Engine.TRANSFER], columns, free)
         full = give(row, moved.gives, columns, free)
+        leave(row, columns, free, moved.launch_cycles)
         fault = fault or missing or full
     return fault
 

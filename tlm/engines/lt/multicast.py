@@ -9,9 +9,9 @@ import numpy as np
 from tlm.compiled import compiled
 from tlm.engines.lt.laws import Fields, Laws
 from tlm.engines.lt.line import line_of, row_of
-from tlm.engines.lt.port import held_until, through_port, through_ports
+from tlm.engines.lt.port import held_until, leave, through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
-from tlm.engines.lt.state import Columns, GridArrays, Spare, TileSlot, columns_of, read, write_back
+from tlm.engines.lt.state import Columns, GridArrays, Spare, TileSlot, columns_of, read
 from tlm.engines.lt.step import StepRecord
 from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.program.operations import Engine
@@ -56,14 +56,14 @@ def row_multicast(step: StepRecord, grid: GridArrays, i: int) -> int:
         times[own], row[TileSlot.BUSY, root], row[TileSlot.PORT, root] = through_port(
             come[own], since, until, step.own_occupied
         )
-    free = grid.scratch[Spare.FREE][:1]
+    free = read(row[Engine.TRANSFER], line.at, grid.scratch[Spare.FREE])
     free[0] = start + step.hold
     for j in range(size if wait > 0 else 0):
         buffers = abs(columns.indices[j] - root) + 1
         free[0] = max(free[0], held_until(times[j], come[j], buffers, step.most, step.room))
-    row[Engine.TRANSFER, root] = free[0]
     full = give(row, tokens_at(grid, step.arrivals), columns, times)
     over = give(row, tokens_at(grid, step.gives), line.at, free)
+    leave(row, line.at, free, step.launch)
     return missing or unfree or over or full
 
 
@@ -110,6 +110,6 @@ def column_multicast(step: StepRecord, grid: GridArrays, begin: int, end: int) -
             engine[j] = max(engine[j], held)
         full = give(row, arrivals, columns, times)
         fault = fault or full
-    write_back(root[Engine.TRANSFER], columns, engine)
     over = give(root, tokens_at(grid, step.gives), columns, engine)
+    leave(root, columns, engine, step.launch)
     return fault or over

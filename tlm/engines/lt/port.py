@@ -1,4 +1,7 @@
-"""The laws of a tile's ejection port: one flit a cycle, whole transfers in program order.
+"""The laws of a tile's ports: its interface, and one flit a cycle at its ejection port.
+
+Whole transfers go through in program order. An interface has two of them under way: it launches one
+while the one before leaves.
 
 A transfer that waits at its port holds its source, but for what the buffers on the way take.
 """
@@ -9,7 +12,8 @@ import numpy as np
 from numba import types
 
 from tlm.compiled import compiled, inlined
-from tlm.engines.lt.state import Columns, Spare, TileSlot, Times, read, write_back
+from tlm.engines.lt.state import Columns, Spare, TileSlot, Times, read, write, write_back
+from tlm.program.operations import Engine
 
 Time = Annotated[Any, types.int32]
 
@@ -40,6 +44,28 @@ def held_until(time: Time, come: Time, buffers: Time, most: Time, room: Time) ->
     # What so many buffers take may be no 32-bit number.
     held = np.int32(time - np.int32(buffers * room))
     return held if (time > come) & (buffers <= most) else np.int32(0)
+
+
+@inlined
+def next_flit(left: Time, before: Time, launch: Time) -> Time:
+    """When the first flit of the next transfer may leave.
+
+    The last one ``left`` its interface, the one before it ``before``: then the next was launched.
+    """
+    return max(left, np.int32(before + launch))
+
+
+@compiled
+def leave(row: Times, columns: Columns, left: Times, launch: int) -> None:
+    """Have transfers leave the interfaces of some columns, whose times `read` gave as ``left``."""
+    if launch == 0:
+        write_back(row[Engine.TRANSFER], columns, left)
+        return
+    begins, last = row[Engine.TRANSFER], row[TileSlot.LEFT]
+    for j in range(len(left)):
+        column = columns.indices[j]
+        before, last[column] = last[column], left[j]
+        begins[column] = next_flit(left[j], before, launch)
 
 
 @compiled

@@ -17,7 +17,7 @@ import numpy as np
 from tlm.compiled import compiled
 from tlm.engines.lt.laws import Fields, Laws
 from tlm.engines.lt.line import begin_across, begin_along, line_of, row_of
-from tlm.engines.lt.port import through_ports
+from tlm.engines.lt.port import leave, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
     EMPTY,
@@ -72,8 +72,8 @@ def row_reduce(step: StepRecord, grid: GridArrays, i: int) -> int:
     result = _inwards(latest, columns.indices, root)
     if step.ahead >= 0 and not (size == 1 and columns.indices[0] == root):
         _hold_row(step, columns.indices, root, latest, result, free)
-    write_back(row[Engine.TRANSFER], columns, free)
     over = give(row, tokens_at(grid, step.gives), columns, free)
+    leave(row, columns, free, step.launch)
     come[0] = result + grid.delays[line.latency]
     through_ports(grid.scratch, row, line.at, come, step.flits, times)
     full = give(row, tokens_at(grid, step.arrivals), line.at, times)
@@ -200,5 +200,6 @@ def _leave(
         held = _held(step, abs(number - step.root))
         for j in range(len(free)):
             free[j] = max(free[j], np.int32(latest[j] + held))
-        write_back(row[Engine.TRANSFER], columns, free)
-    return give(row, tokens_at(grid, step.gives), columns, free)
+    over = give(row, tokens_at(grid, step.gives), columns, free)
+    leave(row, columns, free, step.launch)
+    return over

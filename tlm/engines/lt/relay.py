@@ -11,7 +11,7 @@ import numpy as np
 from tlm.compiled import compiled
 from tlm.engines.lt.laws import Fields, Laws
 from tlm.engines.lt.line import begin_across, begin_along, line_of, row_of
-from tlm.engines.lt.port import through_port, through_ports
+from tlm.engines.lt.port import leave, through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
     EMPTY,
@@ -59,10 +59,10 @@ def row_relay(step: StepRecord, grid: GridArrays, i: int) -> int:
         free[j - 1] = _next(step, row, places[j - 1], free[j] + word, free[j - 1])
     for j in range(size):
         free[j] += step.flits - (1 if j == own else 0)
-    write_back(row[Engine.TRANSFER], columns, free)
     over = give(row, tokens_at(grid, step.gives), columns, free)
     come = grid.scratch[Spare.COME][:1]
     come[0] = free[own]
+    leave(row, columns, free, step.launch)
     full = give(row, tokens_at(grid, step.arrivals), line.at, come)
     return missing or over or full
 
@@ -113,10 +113,12 @@ def _pass_on(
     for j in range(len(free)):
         latest[j] = max(latest[j], free[j])
         free[j] = latest[j] if at_root else np.int32(latest[j] + step.flits)
-    write_back(row[Engine.TRANSFER], columns, free)
     if at_root:  # it ends when both sides have
+        write_back(row[Engine.TRANSFER], columns, free)
         return fault
-    return fault or give(row, tokens_at(grid, step.gives), columns, free)
+    over = give(row, tokens_at(grid, step.gives), columns, free)
+    leave(row, columns, free, step.launch)
+    return fault or over
 
 
 @compiled
@@ -143,7 +145,7 @@ def _end_at_root(step: StepRecord, grid: GridArrays, columns: Columns, latest: T
     free = read(root[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
     for j in range(len(free)):
         free[j] = np.int32(max(free[j], latest[j]) + step.flits - 1)
-    write_back(root[Engine.TRANSFER], columns, free)
     over = give(root, tokens_at(grid, step.gives), columns, free)
     full = give(root, tokens_at(grid, step.arrivals), columns, free)
+    leave(root, columns, free, step.launch)
     return over or full

@@ -20,7 +20,7 @@ from tlm.engines.lt.cycle_tables import CycleTables
 from tlm.engines.lt.form import Scan, scan
 from tlm.engines.lt.load import OffChipTimes
 from tlm.engines.lt.memory import check_links_memory, check_memory
-from tlm.engines.lt.state import TileSlot, Times
+from tlm.engines.lt.state import TileSlot, Times, engine_ends
 from tlm.engines.lt.step import Pools
 from tlm.engines.lt.tokens import Fault, Places, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
@@ -35,6 +35,8 @@ from tlm.trace.recorder import Recorder
 
 _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
+_OUTSTANDING = 2
+"""Transfers of a tile that are under way, if they are launched (`tlm.engines.lt.port.next_flit`)."""
 _POOLED_ENTRIES = 2**22
 _MOST_SENDS = 2**12
 _MOST_BEHIND = 2**8
@@ -71,13 +73,13 @@ def run_lt(
         progress: Hears of operations done, after each taken up and at the end; all go at much the
             same pace.
         memory_bytes: The run may take so many; None: what the machine has to spare.
-        queues: Costs of the tiles' network interfaces: of these launches count, with as many
-            transfers outstanding as hide them.
+        queues: Costs of the tiles' network interfaces: of these launches count. Two transfers of
+            a tile are under way, so that one is launched while another leaves.
         offchip: Channels of off-chip memory; None: what it holds is in the tile when asked for.
 
     Raises:
-        InputError: if there is no thread, if channels are locked, which level lt does not know, the
-            run would not fit into memory, or an operation does
+        InputError: if there is no thread, if channels are locked or other than two transfers of a
+            tile are under way, which level lt does not know, the run would not fit into memory, or an operation does
             not fit the program, takes a token that no earlier operation gave, gives one beyond its
             depth, or ends after 2**30 cycles.
     """
@@ -85,6 +87,10 @@ def run_lt(
         raise InputError(f"threads is {threads}; allowed: 1 or more")
     if timing.locks:
         raise InputError(f"channel: found {timing.channel}; allowed at level lt: none")
+    if queues.launch_cycles and queues.outstanding != _OUTSTANDING:
+        raise InputError(
+            f"outstanding: found {queues.outstanding}; allowed at level lt: {_OUTSTANDING}"
+        )
     check_memory(program, memory_bytes)
     launch, form = queues.launch_cycles, scan(program)
     tell = progress or (lambda done, of: None)
@@ -270,14 +276,16 @@ class _LooseRun:
         """Show who looks on what has come of blocks that were moved."""
         assert self.note is not None
         sent = operation.of_flits(operation.sent_flits).within_tiles()
-        self.note(number, sent, self._as_tiles(engines), self._arrivals())
+        as_tiles = engines.swapaxes(1, 2) if self._turned else engines
+        self.note(number, sent, as_tiles, self._arrivals())
 
     def _tell(self, number: int, operation: Operation) -> None:
         """Show who looks on what has come of an operation."""
         if self.note is not None:
             self._flush()
             slots = self._slots()
-            self.note(number, operation, slots[: len(Engine)], slots[TileSlot.PORT])
+            ends = engine_ends(slots, self._launch_cycles)
+            self.note(number, operation, ends, slots[TileSlot.PORT])
 
     def _arrivals(self) -> Times:
         """When something has come to the tiles last."""
@@ -295,10 +303,7 @@ class _LooseRun:
         """The times after the last operation."""
         self._do_all()
         slots = self._slots()
-        ends = np.array(slots[: len(Engine)], dtype=np.int64, order="C")
-        if self._launch_cycles:
-            sent = ends[Engine.TRANSFER]
-            sent[sent == self._launch_cycles] = 0  # nothing was
+        ends = engine_ends(slots, self._launch_cycles).astype(np.int64, order="C")
         arrived = np.array(self._arrivals(), dtype=np.int64, order="C")
         matrix_busy, computed = map(np.ascontiguousarray, self._tables.busy_cycles())
         computed += matrix_busy

@@ -15,7 +15,7 @@ from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.line import row_of
 from tlm.engines.lt.order import order_of, reorder
-from tlm.engines.lt.port import Time, held_until, through_port
+from tlm.engines.lt.port import Time, held_until, leave, next_flit, through_port
 from tlm.engines.lt.queue import append_to, give, oldest_of, place_of, single, take_two, tokens_at
 from tlm.engines.lt.state import (
     EMPTY,
@@ -195,7 +195,9 @@ def _deliver_few(step: StepRecord, grid: GridArrays, pairs: Pairs) -> int:
         since, until = to_row[TileSlot.BUSY, target], to_row[TileSlot.PORT, target]
         time, since, until, free = _arrive(starts[j], since, until, flits, delays, j)
         to_row[TileSlot.BUSY, target], to_row[TileSlot.PORT, target] = since, until
-        row[Engine.TRANSFER, column] = free
+        before = row[TileSlot.LEFT, column]
+        row[TileSlot.LEFT, column] = free
+        row[Engine.TRANSFER, column] = next_flit(free, before, np.int32(step.launch))
         full |= not append_to(to_row, arrived, arrived_depth, target, time)
         over |= not append_to(row, given, given_depth, column, free)
     return -given if over else (-arrived if full else 0)
@@ -273,7 +275,7 @@ def _deliver(
     more = give(to_row, others, there, times) if len(others) else 0
     if step.order >= 0:
         reorder(grid.indices, step.inverse, free, left)
-    write_back(row[Engine.TRANSFER], here, left)
     gives = tokens_at(grid, step.gives)
     over = give(row, gives, here, left) if len(gives) else 0
+    leave(row, here, left, step.launch)
     return over or full or more

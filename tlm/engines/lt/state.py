@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import address, compiled, inlined
+from tlm.program.operations import Engine
 
 Times = NDArray[np.int32]
 Indices = NDArray[np.int64]
@@ -31,9 +32,10 @@ class TileSlot(IntEnum):
 
     PORT = 4  # when the ejection port is free
     BUSY = 5  # since when it has been busy without a pause before that
-    OVERLAP = 6  # in how many cycles both computing engines have worked
-    SINCE = 7  # since when the first of them has worked without a pause; behind it the other
-    FIRST_TOKEN = 9
+    LEFT = 6  # when the last transfer left, if they are launched
+    OVERLAP = 7  # in how many cycles both computing engines have worked
+    SINCE = 8  # since when the first of them has worked without a pause; behind it the other
+    FIRST_TOKEN = 10
 
 
 class Spare(IntEnum):
@@ -58,6 +60,17 @@ class Spare(IntEnum):
     BESIDE_SINCE = 16  # and since when
     OVERLAP = 17  # of work: `TileSlot.OVERLAP`
     LEFT = 18  # when the engines of sources are free, in their own order
+
+
+def engine_ends(state: Times, launch_cycles: int) -> Times:
+    """When engines are free, shape (engines, rows, columns), of a state (slots, rows, columns).
+
+    Of transfers that are launched, the state has when the next one's first flit may leave.
+    """
+    ends = state[: len(Engine)].copy()
+    if launch_cycles:
+        ends[Engine.TRANSFER] = state[TileSlot.LEFT]
+    return ends
 
 
 class GridArrays(NamedTuple):

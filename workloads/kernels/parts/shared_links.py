@@ -32,7 +32,7 @@ class MessageLinks:
 
     def __init__(self, rows: int, cols: int, timing: NocTiming) -> None:
         unicast_packets.ready()
-        self._router = unicast_packets.router_of(timing, cols)
+        self._router = unicast_packets.router_of(timing, cols, timing.launch_cycles)
         self._ways = unicast_packets.fresh_ways(rows * cols)
 
     def carry(

@@ -12,7 +12,7 @@ import numpy as np
 from tlm.engines.lt.contention import multicast_packets as packets
 from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import Cycles, give_units, take_units
-from tlm.engines.lt.state import TileSlot, Times
+from tlm.engines.lt.state import TileSlot, Times, engine_ends
 from tlm.engines.lt.tokens import Fault
 from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
@@ -100,14 +100,16 @@ class MulticastLinks:
         roots, targets = multicast.near.index, multicast.far.index
         here = np.arange(len(roots[0])) + slot * self._lines
         ends = self._network.trees[here, packets.Tree.END].astype(np.int32)
-        self._times[Engine.TRANSFER][roots] = ends
+        left = self._times[TileSlot.LEFT]
+        begins = np.maximum(ends, left[roots] + self._launch_cycles)
+        self._times[Engine.TRANSFER][roots], left[roots] = begins, ends
         last = self._last_tree[roots]
         self._last_tree[roots] = np.where(last == here, packets.NONE, last)
         come = self._network.arrivals[slot].reshape(self._rows, self._cols)
         full = give_units(self._times, taken.places["gives"], roots, ends)
         over = give_units(self._times, taken.places["arrivals"], targets, come[targets])
         if note is not None:
-            note(taken.number, multicast, self._times[: len(Engine)], come)
+            note(taken.number, multicast, engine_ends(self._times, self._launch_cycles), come)
         self._free.append(slot)
         if not self._under_way:
             self._times[TileSlot.PORT : TileSlot.BUSY + 1] = self._ports().transpose(2, 0, 1)

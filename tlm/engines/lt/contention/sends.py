@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import Cycles, give_units, missing_units, take_units
 from tlm.engines.lt.memory import check_shared_memory
-from tlm.engines.lt.state import TileSlot, Times
+from tlm.engines.lt.state import TileSlot, Times, engine_ends
 from tlm.engines.lt.tokens import Fault
 from tlm.interconnect import unicast_packets
 from tlm.interconnect.lines import MeshPort
@@ -57,7 +57,7 @@ class SharedLinks:
     ) -> None:
         self._program, self._memory_bytes = program, memory_bytes
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
-        self._router = unicast_packets.router_of(timing, program.cols)
+        self._router = unicast_packets.router_of(timing, program.cols, launch_cycles)
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
         self._ways: Table | None = None
         self._under_way: list[tuple[Taken, Table]] = []
@@ -122,6 +122,7 @@ class SharedLinks:
         table[:, Crossing.READY] = known + self._launch_cycles
         table[:, Crossing.FLITS] = send.flits
         table[:, Crossing.FREE] = self._times[Engine.TRANSFER][here].ravel()
+        table[:, Crossing.BEFORE] = self._times[TileSlot.LEFT][here].ravel()
         self._under_way.append((taken, table))
         return fault or taken.fault(missing or unfree)
 
@@ -159,13 +160,16 @@ class SharedLinks:
         here, there = taken.operation.near.index, taken.operation.far.index
         free: Cycles = done[:, Crossing.FREE].reshape(np.broadcast(*here).shape)
         come: Cycles = done[:, Crossing.COME].reshape(np.broadcast(*there).shape)
-        self._times[Engine.TRANSFER][here] = free
+        before = done[:, Crossing.BEFORE].reshape(free.shape)
+        begins = np.maximum(free, before + self._launch_cycles)
+        self._times[Engine.TRANSFER][here], self._times[TileSlot.LEFT][here] = begins, free
         over = give_units(self._times, taken.places["gives"], here, free)
         full = give_units(self._times, taken.places["arrivals"], there, come)
         if note is not None:
             arrived = self._times[TileSlot.PORT].copy()
             arrived[there] = come
-            note(taken.number, taken.operation, self._times[: len(Engine)], arrived)
+            ends = engine_ends(self._times, self._launch_cycles)
+            note(taken.number, taken.operation, ends, arrived)
         return taken.fault(over or full)
 
 
