@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from tlm.compiled import compiled, inlined
-from tlm.engines.lt.state import Columns, Spare, TileSlot, Times, read, write, write_back
+from tlm.engines.lt.state import Columns, Spare, TileSlot, Times, read, write_back
 from tlm.program.operations import Engine
 
 Time = Annotated[Any, types.int32]

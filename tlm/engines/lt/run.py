@@ -36,7 +36,7 @@ from tlm.trace.recorder import Recorder
 _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
 _OUTSTANDING = 2
-"""Transfers of a tile that are under way, if they are launched (`tlm.engines.lt.port.next_flit`)."""
+"""Transfers of a tile under way, if they are launched (`tlm.engines.lt.port.next_flit`)."""
 _POOLED_ENTRIES = 2**22
 _MOST_SENDS = 2**12
 _MOST_BEHIND = 2**8
@@ -79,9 +79,9 @@ def run_lt(
 
     Raises:
         InputError: if there is no thread, if channels are locked or other than two transfers of a
-            tile are under way, which level lt does not know, the run would not fit into memory, or an operation does
-            not fit the program, takes a token that no earlier operation gave, gives one beyond its
-            depth, or ends after 2**30 cycles.
+            tile are under way, which level lt does not know, the run would not fit into memory, or
+            an operation does not fit the program, takes a token that no earlier operation gave,
+            gives one beyond its depth, or ends after 2**30 cycles.
     """
     if threads < 1:
         raise InputError(f"threads is {threads}; allowed: 1 or more")

@@ -80,8 +80,8 @@ class Costs(NamedTuple):
         unseen: What all tiles bring beside it, if tiles have parts of masks.
         total: Results.
         o: Results.
-        room: Flits of Q that buffers take on the way to tiles that have slices of their own; -1: all
-            slices go along the group's columns, or come from memory.
+        room: Flits of Q that buffers take on the way to tiles that have slices of their own; -1:
+            all slices go along the group's columns, or come from memory.
     """
 
     scores: int
