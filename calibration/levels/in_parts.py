@@ -30,41 +30,6 @@ def unheard(message: str) -> None:
     """Progress that nobody follows."""
 
 
-def in_parts(
-    kind: type[Point],
-    parts: Sequence[Part],
-    compare: Callable[[Part], list[Point]],
-    sources: dict[str, str],
-    *,
-    workers: int,
-    progress: Progress,
-) -> dict[Part, list[Point]]:
-    """Points of every part, from what a run before has left or from this one.
-
-    Args:
-        kind: What a point is.
-        parts: What is compared, dear ones first; each has a ``repr`` that tells all of it.
-        compare: Gives the points of a part; a function of a module.
-        sources: Hashes of all that decides them.
-        workers: Processes; 1: this one alone.
-        progress: Told how many parts are done.
-    """
-    listed = TypeAdapter(list[kind])  # type: ignore[valid-type]  # known when it runs
-    done: dict[Part, list[Point]] = {}
-    for part in parts:
-        try:
-            done[part] = listed.validate_json(_path(kind, part, sources).read_bytes())
-        except (OSError, ValidationError):
-            continue  # not there, or not whole
-    missing = {part: (part,) for part in parts if part not in done}
-    for part, points in children.as_done(compare, missing, workers):
-        done[part] = points
-        with whole_file(_path(kind, part, sources)) as scratch:
-            scratch.write_bytes(listed.dump_json(points))
-        progress(f"{len(done)} of {len(parts)} parts")
-    return done
-
-
 def kept_or_made(
     kind: type[Point],
     parts: Sequence[Part],
@@ -82,28 +47,39 @@ def kept_or_made(
 
     Args:
         kind: What a point is.
-        parts: What is compared, in the order of the stored points.
-        compare: As of `in_parts`.
-        sources: As of `in_parts`.
+        parts: What is compared, in the order of the stored points; each has a ``repr`` that tells
+            all of it.
+        compare: Gives the points of a part; a function of a module.
+        sources: Hashes of all that decides them.
         load: Gives the stored points; raises InputError if they do not hold.
         save: Stores points.
         dear: Parts of most are compared first.
         force: Also if what is stored still holds.
-        workers: Processes.
-        progress: Told what is done.
+        workers: Processes; 1: this one alone.
+        progress: Told how many parts are done.
     """
     if not force:
         with suppress(InputError):
             return load()
-    first = sorted(parts, key=dear, reverse=True)
-    done = in_parts(kind, first, compare, sources, workers=workers, progress=progress)
+    listed = TypeAdapter(list[kind])  # type: ignore[valid-type]  # known when it runs
+    done: dict[Part, list[Point]] = {}
+    for part in parts:
+        # Not there, or not whole.
+        with suppress(OSError, ValidationError):
+            done[part] = listed.validate_json(_path(kind, part, sources).read_bytes())
+    first = sorted((part for part in parts if part not in done), key=dear, reverse=True)
+    for part, made in children.as_done(compare, {part: (part,) for part in first}, workers):
+        done[part] = made
+        with whole_file(_path(kind, part, sources)) as scratch:
+            scratch.write_bytes(listed.dump_json(made))
+        progress(f"{len(done)} of {len(parts)} parts")
     points = [point for part in parts for point in done[part]]
     save(points)
-    forget_parts(kind)
+    _forget(kind)
     return points
 
 
-def forget_parts(kind: type[Table]) -> None:
+def _forget(kind: type[Table]) -> None:
     """Remove what is kept of a kind, of whatever sources."""
     for path in (cache_folder() / _FOLDER).glob(f"{kind.__name__}-*.json"):
         path.unlink(missing_ok=True)

@@ -1,11 +1,13 @@
 """Comparisons in parts: the same points for any number of workers, and what was stopped goes on."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from calibration.levels.in_parts import forget_parts, in_parts, unheard
+from calibration.levels.in_parts import Progress, kept_or_made, unheard
 from tlm.comparisons import LevelPoint
+from tlm.errors import InputError
 
 SOURCES = {"a.py": "1"}
 
@@ -32,8 +34,22 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAFERTLM_CACHE", str(tmp_path / "cache"))
 
 
-def compared(sources: dict[str, str] = SOURCES, *, workers: int = 1) -> dict[int, list[LevelPoint]]:
-    return in_parts(LevelPoint, (1, 2, 3), points, sources, workers=workers, progress=unheard)
+def compared(
+    sources: dict[str, str] = SOURCES,
+    *,
+    workers: int = 1,
+    stopped: bool = False,
+    progress: Progress = unheard,
+) -> list[LevelPoint]:
+    """All points, as they are stored too; or as many as are made before it is stopped."""
+    stored: list[LevelPoint] = []
+    compare = points_but_of_two if stopped else points
+    found = kept_or_made(
+        LevelPoint, (1, 2, 3), compare, sources, lambda: stored, stored.extend, int,
+        force=True, workers=workers, progress=progress,
+    )  # fmt: skip
+    assert found == stored
+    return found
 
 
 def ran() -> list[str]:
@@ -43,30 +59,48 @@ def ran() -> list[str]:
     return sorted(lines)
 
 
+def stop(progress: Progress = unheard) -> None:
+    """The dearest part is made, and no other."""
+    with pytest.raises(KeyboardInterrupt):
+        compared(stopped=True, progress=progress)
+    assert ran() == ["3"]
+
+
 def test_workers_change_nothing() -> None:
     alone = compared()
-    forget_parts(LevelPoint)
+    assert [point.kernel for point in alone] == ["k1", "k1", "k2", "k2", "k3", "k3"]
     assert compared(workers=2) == alone
     assert ran() == ["1", "1", "2", "2", "3", "3"]
 
 
 def test_what_was_stopped_goes_on() -> None:
     told: list[str] = []
-    with pytest.raises(KeyboardInterrupt):
-        in_parts(LevelPoint, (1, 2, 3), points_but_of_two, SOURCES, workers=1, progress=told.append)
-    assert (ran(), told) == (["1"], ["1 of 3 parts"])
+    stop(told.append)
+    assert told == ["1 of 3 parts"]
     found = compared()
-    assert ran() == ["2", "3"]
-    forget_parts(LevelPoint)
+    assert ran() == ["1", "2"]
+    # What was kept has gone.
     assert compared() == found
+    assert ran() == ["1", "2", "3"]
 
 
 def test_other_sources_and_damaged_files_are_compared_anew() -> None:
-    found = compared()
-    ran()
-    assert compared({"a.py": "2"}) == found
+    stop()
+    found = compared({"a.py": "2"})
     assert ran() == ["1", "2", "3"]
-    for path in Path("cache/compared").iterdir():
-        path.write_text(path.read_text()[:-5])
+    stop()
+    (kept,) = Path("cache/compared").iterdir()
+    kept.write_text(kept.read_text()[:-5])
     assert compared() == found
     assert ran() == ["1", "2", "3"]
+
+
+def test_what_is_stored_is_taken_unless_it_does_not_hold() -> None:
+    def load() -> list[LevelPoint]:
+        raise InputError("stale")
+
+    how: Any = {"force": False, "workers": 1, "progress": unheard}
+    of = LevelPoint, (1, 2), points, SOURCES
+    assert kept_or_made(*of, lambda: [], lambda _: None, **how) == []
+    assert ran() == []
+    assert len(kept_or_made(*of, load, lambda _: None, **how)) == 4
