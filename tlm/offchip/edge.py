@@ -6,7 +6,7 @@ the tile reaches without the network.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class Edge:
         at_tiles: Each tile has a channel of its own.
         rows_below: Rows of other tiles between these and the edge.
         dram: What a tile's own channel is made of, if that is known.
+        free: What it holds is in the tile when asked for, for the laws of `tlm.offchip.times`.
+            Engines run a program without an edge for that.
 
     Raises:
         InputError: for numbers of channels or rows that cannot be, or flits and bursts of which
@@ -52,6 +54,7 @@ class Edge:
     at_tiles: bool = False
     rows_below: int = 0
     dram: DramOfTile | None = None
+    free: bool = False
 
     def __post_init__(self) -> None:
         tiles = self.rows * self.cols
@@ -69,6 +72,11 @@ class Edge:
     def __hash__(self) -> int:
         """Of some fields: laws of blocks are kept by channels, and many are asked for."""
         return hash((self.rows, self.cols, self.channels, self.rows_below))
+
+    def at_no_cost(self) -> "Edge":
+        """The same memory if no block cost anything, nor waited for those of another tile."""
+        tiles = self.rows * self.cols
+        return replace(self, channels=tiles, at_tiles=True, rows_below=0, free=True)
 
     @property
     def unit_bytes(self) -> int:

@@ -4,7 +4,7 @@ The laws take a length, or an array of lengths: then every figure that depends o
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
 from typing import Any
 
@@ -90,6 +90,8 @@ def _once(law: _Law) -> _Law:
 @_once
 def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a load of so many flits."""
+    if edge.free:
+        return _free(flits)
     units = edge.units(flits)
     first, _, moved = _moved_parts(edge, units, writes=False)
     before = (units - 1) * edge.unit_flits
@@ -123,6 +125,8 @@ def _served(timing: NocTiming, edge: Edge, lengths: int) -> Any:
 @_once
 def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a store of so many flits."""
+    if edge.free:
+        return _free(flits)
     units = edge.units(flits)
     first, two, moved = _moved_parts(edge, units, writes=True)
     # The last burst comes a cycle before the request; others are apart by their length.
@@ -142,6 +146,11 @@ def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
         way_cycles=2 * timing.hop_cycles,
         come_flits=1,
     )
+
+
+def _free(flits: Any) -> OffChipLaw:
+    """Of memory that costs nothing."""
+    return OffChipLaw(*[0 * flits] * len(fields(OffChipLaw)))
 
 
 def _larger(one: Any, other: Any) -> Any:

@@ -142,7 +142,8 @@ class Kernel:
         program: Builds its program.
         closed_form: Its cycles at level `perf`.
         choices: Names of the `Choices` that it has.
-        without_memory: The same plan with what lies in off-chip memory there when asked for.
+        without_memory: The same plan for the closed form, with what lies in off-chip memory there
+            when asked for.
         search: Plans, with their cycles, of problems that differ in one size alone: the first, or
             of attention the keys.
         collective: What it does without a choice of one.
@@ -226,8 +227,9 @@ def no_macs(_: Sizes, __: Choices) -> int:
 
 
 def without_memory(plan: Any) -> Any:
-    """The same plan on a place whose operands lie in the tiles."""
-    return replace(plan, place=replace(plan.place, offchip=None))
+    """The same plan if off-chip memory cost nothing."""
+    edge = plan.place.offchip
+    return replace(plan, place=replace(plan.place, offchip=edge.at_no_cost())) if edge else plan
 
 
 def _option(name: str) -> str:

@@ -18,7 +18,7 @@ from tlm.interconnect.transfer_times import (
 )
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import OffChipLaw, store_law
+from tlm.offchip.times import OffChipLaw
 from workloads.kernels.gemm.stream_meeting import met_flits
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.kernels.gemm.stream_steps import (
@@ -56,7 +56,7 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     steps = steps_of(problem, which, timing)
     ported = _ported_flits(place, steps)
     network = _network_cycles(steps, ported)
-    channel = _channel(place, timing, steps)
+    channel = _channel(place, steps)
     operands = _operands(place, timing, steps, network)
     summed = _sum_cycles(problem, timing, steps)
     left = _left_cycles(problem, timing, steps, summed)
@@ -80,7 +80,7 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     if place.offchip is None:
         late = _late_cycles(steps, operands) - begin
         longest = np.maximum(longest, late + (steps.count - 1) * steps.product)
-    last = begin + longest + steps.product + _end_cycles(place, timing, steps, summed, channel)
+    last = begin + longest + steps.product + _end_cycles(place, steps, summed, channel)
     # Results leave when the first pass is over, and all of them go through a router's port.
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
     stored = steps.depth * pace + channel.posted * steps.passes
@@ -148,16 +148,22 @@ def _sender_flits(place: Place, steps: Steps) -> Numbers:
 
 def _interface_cycles(place: Place, steps: Steps, left: Numbers) -> Numbers:
     """For which a tile sends in a step."""
-    memory = place.offchip is not None
-    a, b = steps.a.hold + memory * steps.a.shared, steps.b.hold + memory * steps.b.shared
+    memory, operands = place.offchip is not None, (steps.a, steps.b)
+    # It asks for blocks, or sends its own ones to itself.
+    asks = [
+        _load(each).sent_flits if memory else np.where(each.shared, 0, each.flits)
+        for each in operands
+    ]
+    a, b = (
+        each.hold + np.where(each.shared, ask, 0) for each, ask in zip(operands, asks, strict=True)
+    )
     sent = np.where(steps.cut.both, a + b, np.maximum(a, b))
-    # It asks for its own blocks, or sends them to itself.
     own = sum(
-        np.where(each.shared, 0, 1 if memory else each.flits)
-        for each in (steps.a, steps.b)
+        np.where(each.shared, 0, ask)
+        for each, ask in zip(operands, asks, strict=True)
         if not each.there
     )
-    stored = steps.c_flits + 1 if memory else 0
+    stored = _store(steps).sent_flits if memory else 0
     return sent + own + (left + stored) / steps.depth
 
 
@@ -332,7 +338,7 @@ class _Channel(NamedTuple):
     posted: Numbers  # for these at its router and until they are written, if no load waits
 
 
-def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
+def _channel(place: Place, steps: Steps) -> _Channel:
     if place.offchip is None:
         return _Channel(0, 0, 0, 0)
     a, b = (each.loads * _load(each).served_cycles for each in (steps.a, steps.b))
@@ -340,7 +346,7 @@ def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     if place.offchip.at_tiles:
         loads = np.where(_apart(steps), np.maximum(a, b), loads)
     ahead = a * steps.ahead
-    store: Any = store_law(timing, place.offchip, steps.c_flits)
+    store: Any = _store(steps)
     paced = np.maximum(store.served_cycles, store.sent_flits)
     # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
     held = (store.served_cycles + paced) / 2
@@ -371,9 +377,12 @@ def _load(operand: Operand) -> OffChipLaw:
     return operand.law
 
 
-def _end_cycles(
-    place: Place, timing: NocTiming, steps: Steps, summed: Numbers, channel: _Channel
-) -> Numbers:
+def _store(steps: Steps) -> OffChipLaw:
+    assert steps.store is not None
+    return steps.store
+
+
+def _end_cycles(place: Place, steps: Steps, summed: Numbers, channel: _Channel) -> Numbers:
     """From the last product to the last block of C in its place."""
     if place.offchip is None:
         return summed + np.where(summed > 0, steps.combine, 0)
@@ -388,7 +397,7 @@ def _end_cycles(
     ]
     stores = np.maximum(steps.cut.c_stores, 1)
     waits = channel.posted - channel.posted / stores - np.maximum(*apart)
-    law = store_law(timing, place.offchip, steps.c_flits)
+    law = _store(steps)
     return summed + law.alone_cycles(steps.cut.c_way) + np.maximum(0, waits)
 
 

@@ -14,7 +14,7 @@ from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.transfer_times import hold_cycles_over
 from tlm.interconnect.zero_load import NocTiming
-from tlm.offchip.times import OffChipLaw, load_law
+from tlm.offchip.times import OffChipLaw, load_law, store_law
 from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
 from workloads.kernels.parts.channels import of_tiles
 from workloads.machine.place import Place
@@ -84,6 +84,7 @@ class Steps(NamedTuple):
     passes: Numbers
     count: Numbers  # steps of all passes
     ahead: Numbers  # whether a second block of A is asked for before the first one of B
+    store: OffChipLaw | None  # of storing a block of C
 
 
 def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps:
@@ -99,6 +100,7 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
         return Operand(flits, shared, hold, trees, loads, hops, way, law)
 
     flits: Any = place.flits
+    c_flits = flits(m, n, place.sum_bits)
     return Steps(
         cut=cut,
         a=operand(
@@ -109,13 +111,14 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
             np.asarray(flits(k, n, problem.b_bits)).astype(np.int64), cut.m_rows > 1, cut.k_rows,
             cut.b_loads, cut.b_hops, cut.b_way,
         ),
-        c_flits=flits(m, n, place.sum_bits),
+        c_flits=c_flits,
         product=place.matrix.gemm_cycles_over(m, k, n),
         combine=place.vector.pass_cycles_over(m, n),
         depth=deep,
         passes=passes,
         count=passes * deep,
         ahead=(cut.n_cols > 1) & (cut.m_rows == 1) & (passes * deep > 1) & (not problem.resident),
+        store=None if place.offchip is None else store_law(timing, place.offchip, c_flits),
     )  # fmt: skip
 
 
