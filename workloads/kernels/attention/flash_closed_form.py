@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import allocating, forget_stale
+from tlm.compute.base import ceil_div
 from tlm.compute.vector_unit import pass_cycles
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
@@ -209,6 +210,29 @@ def _least(
                 busiest = 1 if alone.at_tiles else down * sharers[across - 1]
                 least = max(busiest * q + least, part * busiest * streams * keys)
             found[high, number] = least
+    return found
+
+
+def least_of_engines(
+    problem: FlashPlan, rows: NDArray[np.int64], lengths: NDArray[np.int64], timing: NocTiming
+) -> NDArray[np.float64]:
+    """`least_cycles` by what the engines take for products of all keys, between load and store.
+
+    It is dearer to tell. A stream's blocks of keys take no less than all of them at once: cut
+    products fill no more of an engine.
+    """
+    place, shape, edge = problem.place, problem.shape, problem.place.offchip
+    after, high = place.after_vector or place.matrix, rows[:, None]
+    least = place.matrix.gemm_cycles_over(high, np.array(shape.qk_depth), lengths)
+    least = least + after.gemm_cycles_over(high, lengths, np.array(shape.v_depth))
+    if edge is not None:
+        every = shape.heads * ceil_div(shape.rows, high)
+        needed = ceil_div(every, ceil_div(every, place.rows * place.cols))
+        tiles = sharing(edge, ceil_div(needed, place.cols), np.minimum(needed, place.cols))
+        # The first keys take no less than a flit, nor do the last results.
+        ends = load_law(timing, edge, 1).alone_cycles(0) + store_law(timing, edge, 1).alone_cycles(0)
+        least = least + ends + tiles.most * served_cycles(timing, edge, flits(problem, "q", high, 1))
+    found: NDArray[np.float64] = least
     return found
 
 

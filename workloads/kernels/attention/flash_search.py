@@ -21,6 +21,7 @@ from workloads.kernels.attention.flash_closed_form import (
     candidate_cycles,
     flash_attention_cycles,
     least_cycles,
+    least_of_engines,
 )
 from workloads.kernels.attention.flash_plan import FlashPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
@@ -101,7 +102,10 @@ def alone_within(
     (heights,) = _by_heights(problem, [1], whole=False)
     high = np.array(heights)
     keys = np.array([shape.kv_length for shape in shapes])
-    may = least_cycles(problem, high, keys, place.timing) <= np.array(cycles)
+    allowed = np.array(cycles)
+    may = least_cycles(problem, high, keys, place.timing) <= allowed
+    if may.any():
+        may &= least_of_engines(problem, high, keys, place.timing) <= allowed
     found: list[Found[FlashPlan] | None] = [None] * len(shapes)
     which = np.flatnonzero(may.any(axis=0)).tolist()
     if which:
