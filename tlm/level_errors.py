@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,7 @@ def level_error(steps: Steps, balance: float, cycles: float) -> LevelError:
 def _joined(steps: Steps, balance: float, cycles: float, which: _Which) -> tuple[float, float]:
     """The least and the most that some cases of all steps let a run be off, as a part."""
     low = high = 1.0
-    x, y = np.log([balance, cycles])
+    x, y = log(balance), log(cycles)
     for logs, errors in steps:
         # As a number: of a member Numba looks up all about its type at each call.
         least, most = _span(logs, errors, x, y, int(which))

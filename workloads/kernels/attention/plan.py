@@ -191,9 +191,9 @@ class AttentionPlan(ABC):
 
         Of ``v`` none if it is taken from ``k``.
         """
-        return int(flits(self, name, self.block.rows, self.block.keys))
+        return self.all_flits[NAMES.index(name)]
 
-    @property
+    @cached_property
     def all_flits(self) -> tuple[int, ...]:
         """The same of all of them, in the order of `NAMES`."""
         of, rows, keys = widths(self), self.block.rows, self.block.keys

@@ -7,6 +7,7 @@ memory (FlatAttention paper, section III-E).
 from collections.abc import Mapping as Mapping_
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from workloads.kernels.attention.flash_plan import FlashPlan
@@ -45,13 +46,18 @@ class Mapped(NamedTuple):
     def choices(self) -> Choices:
         """What the problem has of the choices of attention and of products by blocks."""
         if isinstance(self.plan, AttentionPlan):
-            shape = self.plan.shape
-            return Choices(latent=shape.latent or None, causal=shape.causal or None)
+            return _choices(latent=self.plan.shape.latent, causal=self.plan.shape.causal)
         if isinstance(self.plan, GemmPlan):
-            return Choices(skewed=self.plan.skewed or None)
+            return _choices(skewed=self.plan.skewed)
         if isinstance(self.plan, StreamPlan):
-            return Choices(resident=self.plan.resident or None)
+            return _choices(resident=self.plan.resident)
         return KERNELS_OWN
+
+
+@lru_cache(64)
+def _choices(**made: bool) -> Choices:
+    """Choices of which some are made or not."""
+    return Choices(**{name: each or None for name, each in made.items()})
 
 
 class Mapping:
