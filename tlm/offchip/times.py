@@ -6,7 +6,7 @@ The laws take a length, or an array of lengths: then every figure that depends o
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,17 +109,50 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     )
 
 
-def served_cycles(timing: NocTiming, edge: Edge, flits: Any) -> Any:
-    """`OffChipLaw.served_cycles` of loads of an array of lengths, from a table."""
+class LoadTimes(NamedTuple):
+    """What an array of loads takes, as `OffChipLaw` has it.
+
+    Attributes:
+        served_cycles: For which the channel is busy.
+        near_cycles: From the start to the arrival at a tile next to the channel.
+        way_cycles: That each hop of the tile's distance adds.
+    """
+
+    served_cycles: Any
+    near_cycles: Any
+    way_cycles: int
+
+    def alone_cycles(self, hops: Any) -> Any:
+        """From the start to the arrival at a tile so far from its channel."""
+        return self.near_cycles + hops * self.way_cycles
+
+
+def load_times(timing: NocTiming, edge: Edge, flits: Any) -> LoadTimes:
+    """Of loads of an array of lengths, from a table where none is long."""
     most = int(flits.max())
     if most >= _MOST_LISTED:
-        return load_law(timing, edge, flits).served_cycles
-    return _served(timing, edge, 1 << most.bit_length())[flits]
+        return _load_times(timing, edge, flits)
+    served, near, way = _listed(timing, edge, 1 << most.bit_length())
+    return LoadTimes(served[flits], near[flits], way)
+
+
+def served_cycles(timing: NocTiming, edge: Edge, flits: Any) -> Any:
+    """`LoadTimes.served_cycles` alone."""
+    most = int(flits.max())
+    if most >= _MOST_LISTED:
+        return _load_times(timing, edge, flits).served_cycles
+    return _listed(timing, edge, 1 << most.bit_length()).served_cycles[flits]
+
+
+def _load_times(timing: NocTiming, edge: Edge, flits: Any) -> LoadTimes:
+    law = load_law(timing, edge, flits)
+    return LoadTimes(law.served_cycles, law.alone_cycles(0), law.way_cycles)
 
 
 @lru_cache(256)
-def _served(timing: NocTiming, edge: Edge, lengths: int) -> Any:
-    return load_law(timing, edge, np.arange(lengths)).served_cycles
+def _listed(timing: NocTiming, edge: Edge, lengths: int) -> LoadTimes:
+    """Of all lengths below one."""
+    return _load_times(timing, edge, np.arange(lengths))
 
 
 @_once

@@ -20,8 +20,8 @@ from tlm.interconnect.transfer_times import (
 )
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import load_law, served_cycles, store_law
-from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts
+from tlm.offchip.times import load_law, load_times, served_cycles, store_law
+from workloads.kernels.attention.flash_plan import Counts, FlashPlan
 from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.channels import Sharing, most_of_columns, sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
@@ -40,13 +40,13 @@ def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     return round(float(_cycles(plan, cut, plan.counted(cut), timing)[0, 0]))
 
 
-def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
-    """Cycles of cuts of a problem, whose own does not matter.
+def candidate_cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> Any:
+    """Cycles of cuts of a problem, whose own does not matter, and of what they come to.
 
     The columns of a cut are broadcast: rows along the last axis but one, keys and runs along the
     last. What depends on one of them is worked out once for each.
     """
-    return _cycles(problem, cut, counts(problem, cut), timing)
+    return _cycles(problem, cut, number, timing)
 
 
 def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> Any:
@@ -419,7 +419,7 @@ def _blocks_in_memory(
     tiles = sharing(edge, number.rows, number.cols)
     hops, sharers = tiles.farthest, tiles.most
     q, k, v, mask = (
-        load_law(timing, edge, flits(problem, name, cut.rows, cut.keys))
+        load_times(timing, edge, flits(problem, name, cut.rows, cut.keys))
         for name in ("q", "k", "v", "mask")
     )
     total, output = (

@@ -234,7 +234,7 @@ class FlashPlan(AttentionPlan):
     @property
     def tile_bytes(self) -> int:
         """Memory of a tile that the program takes, whose results lie elsewhere."""
-        return int(needed_bytes(self, self.cut))
+        return int(needed_bytes(self, self.cut, self.counts))
 
     @property
     def root(self) -> int:
@@ -355,9 +355,9 @@ def _causal(problem: FlashPlan, cut: Cut, number: Counts) -> Counts:
     )
 
 
-def needed_bytes(problem: FlashPlan, cut: Cut) -> Any:
-    """`FlashPlan.tile_bytes` of cuts of a problem."""
-    place, shape, number = problem.place, problem.shape, counts(problem, cut)
+def needed_bytes(problem: FlashPlan, cut: Cut, number: Counts) -> Any:
+    """`FlashPlan.tile_bytes` of cuts of a problem, and of what they come to."""
+    place, shape = problem.place, problem.shape
     sums, elements = place.sum_bits, place.element_bits
 
     def size(rows: Any, columns: Any, bits: int) -> Any:

@@ -23,7 +23,7 @@ from workloads.kernels.attention.flash_closed_form import (
     least_cycles,
     least_of_engines,
 )
-from workloads.kernels.attention.flash_plan import FlashPlan, needed_bytes
+from workloads.kernels.attention.flash_plan import FlashPlan, counts, needed_bytes
 from workloads.kernels.attention.plan import Cut
 from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
 from workloads.kernels.parts.found import Found
@@ -178,26 +178,31 @@ def _fastest(
     least = [2**62] * len(shapes)
     for high, alike in heights.items():
         grid = _grid(problem, [one.kv_length for one in shapes], np.array(high), turns, alike)
-        needed = needed_bytes(problem, grid.cut)
-        cycles = np.rint(candidate_cycles(problem, grid.cut, place.timing))
+        each = counts(problem, grid.cut)
+        needed = needed_bytes(problem, grid.cut, each)
+        cycles = np.rint(candidate_cycles(problem, grid.cut, each, place.timing))
         cycles = np.where(needed <= place.tile_bytes, cycles, np.inf)
-        for number, run, columns in grid.spans:
-            tried = _Best.of(cycles[..., columns], run, grid.cut, columns.start)
-            best[number] = min(best[number] or tried, tried)
-            if tried.cycles == np.inf:
+        first = [columns.start for *_, columns in grid.spans]
+        fastest = np.minimum.reduceat(cycles.min(axis=(0, 1)), first).tolist()
+        for (number, run, columns), lowest in zip(grid.spans, fastest, strict=True):
+            known = best[number]
+            if known is None or lowest <= known.cycles:
+                tried = _Best.of(cycles[..., columns], run, grid.cut, columns.start)
+                best[number] = tried if known is None else min(known, tried)
+            if lowest == np.inf:
                 least[number] = min(least[number], int(needed[..., columns].min()))
     found: list[Found[FlashPlan] | int] = []
-    for one, fastest, needs in zip(shapes, best, least, strict=True):
-        if fastest is None or fastest.cycles == np.inf:
+    for one, taken, needs in zip(shapes, best, least, strict=True):
+        if taken is None or taken.cycles == np.inf:
             found.append(needs)
             continue
-        block = Block(fastest.rows, fastest.keys, shape.qk_depth, shape.v_depth)
-        blocks = ceil_div(shape.rows, block.rows), ceil_div(one.kv_length, block.keys * fastest.run)
+        block = Block(taken.rows, taken.keys, shape.qk_depth, shape.v_depth)
+        blocks = ceil_div(shape.rows, block.rows), ceil_div(one.kv_length, block.keys * taken.run)
         plan = FlashPlan(
-            place, one, block, *blocks, turns[fastest.turn], problem.exponent, fastest.run,
+            place, one, block, *blocks, turns[taken.turn], problem.exponent, taken.run,
             problem.method,
         )  # fmt: skip
-        cycles = int(fastest.cycles)
+        cycles = int(taken.cycles)
         # Of many cuts at once it is an estimate, how streams are dealt out.
         cycles = flash_attention_cycles(plan, place.timing) if shape.causal else cycles
         found.append(Found(plan, cycles))
