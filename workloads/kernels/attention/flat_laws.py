@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles, multicast_cycles_over
+from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.times import OffChipLaw, load_law, store_law
 from workloads.kernels.attention.core import products
@@ -165,10 +165,9 @@ def _of_block(laws: Laws, groups: Groups, rows: int, keys: int) -> tuple[int, ..
     """Costs that depend on both, and for which a channel is busy with one tile's mask."""
     place, shape = laws.problem.place, laws.problem.shape
     block, flits = Block(rows, keys, shape.qk_depth, shape.v_depth), laws.flits("mask", rows, keys)
-    wide, served = place.vector.pass_cycles(rows, keys), 1
     mask = _own(laws, groups, flits) if shape.causal else _slices(laws, groups, "mask", flits)
-    if laws.edge is not None and shape.causal:
-        served = _load(laws, flits).served_cycles
+    served = mask.own if laws.edge is not None and shape.causal else 1
+    wide = place.vector.pass_cycles(rows, keys)
     return (*products(place, block), wide, *mask, served, _room(laws, groups))
 
 
@@ -208,7 +207,7 @@ def _summed(laws: Laws, groups: Groups, flits: int, deep: int) -> int:
 @lru_cache(1 << 14)
 def _slices(laws: Laws, groups: Groups, name: str, flits: int) -> Slices:
     """Of what tiles of the diagonal bring for all."""
-    timing, edge, length = laws.timing, laws.edge, groups.lines(name)[0].length
+    timing, edge, length = laws.timing, laws.edge, groups.size[1 if name == "q" else 0]
     if laws.operands in BY_MESSAGES:
         own = edge is None  # without memory a root sends a copy to itself
         roots = set(groups.line_roots(name))
@@ -219,7 +218,7 @@ def _slices(laws: Laws, groups: Groups, name: str, flits: int) -> Slices:
     else:
         port, there = (
             hold_cycles(timing, flits, multicast=length > 1),
-            _spread(timing, length, flits),
+            arrival_cycles(timing, length - 1, flits, multicast=length > 1),
         )
     if edge is None:
         return Slices(port, there, 0, 0, 0, 0, 0)
@@ -251,13 +250,6 @@ def _load(laws: Laws, flits: int) -> OffChipLaw:
 def _messages(method: str, length: int) -> int:
     """Of a line's root to the others, which a tree's send on."""
     return length - 1 if method == "sequential" else (length - 1).bit_length()
-
-
-def _spread(timing: NocTiming, length: int, flits: int) -> int:
-    """Cycles from the sending of a slice to its arrival at a whole line."""
-    if length == 1:
-        return arrival_cycles(timing, 0, flits)
-    return int(multicast_cycles_over(timing, np.array([length - 1]), np.array([flits]))[0])
 
 
 @lru_cache(1 << 14)
