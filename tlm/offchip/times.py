@@ -72,13 +72,26 @@ def in_cycles(parts: Any) -> Any:
 
 #: Lengths below this are listed, where many are asked for.
 _MOST_LISTED = 1 << 18
+#: The same where they are asked for one by one.
+_MOST_ALONE = 1 << 12
 
 _Law = Callable[[NocTiming, Edge, Any], OffChipLaw]
 
 
 def _once(law: _Law) -> _Law:
-    """The same, found once for each length that is a number: plans have few of them."""
-    known = lru_cache(4096)(law)
+    """The same; of lengths that are numbers from a table: all of it costs what ten of them do."""
+
+    @lru_cache(256)
+    def listed(timing: NocTiming, edge: Edge, lengths: int) -> list[Any]:
+        every = law(timing, edge, np.arange(lengths))
+        return [getattr(every, field.name) for field in fields(every)]
+
+    @lru_cache(4096)
+    def known(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
+        if flits >= _MOST_ALONE:
+            return law(timing, edge, flits)
+        columns = listed(timing, edge, 1 << flits.bit_length())
+        return OffChipLaw(*(each if isinstance(each, int) else int(each[flits]) for each in columns))
 
     @wraps(law)
     def found(timing: NocTiming, edge: Edge, flits: Any) -> OffChipLaw:
