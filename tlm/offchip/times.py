@@ -91,7 +91,8 @@ def _once(law: _Law) -> _Law:
         if flits >= _MOST_ALONE:
             return law(timing, edge, flits)
         columns = listed(timing, edge, 1 << flits.bit_length())
-        return OffChipLaw(*(each if isinstance(each, int) else int(each[flits]) for each in columns))
+        own = (each if isinstance(each, int) else int(each[flits]) for each in columns)
+        return OffChipLaw(*own)
 
     @wraps(law)
     def found(timing: NocTiming, edge: Edge, flits: Any) -> OffChipLaw:

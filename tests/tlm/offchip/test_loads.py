@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.target import DramMemory
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.system import OffChipMemory
-from tlm.offchip.times import load_law, store_law
+from tlm.offchip.times import load_law, load_times, store_law
 from tlm.payload import Command
 from tlm.program import Buffer, Engine, Load, Operation, Program, Send, Store, Token, Work
 from tlm.protocol import ProtocolChecker
@@ -103,6 +104,23 @@ def test_zero_load_laws(kind: type[Load] | type[Store], flits: int, cycles: int)
     law = (load_law if kind is Load else store_law)(TIMING, edge, flits)
     assert law.alone_cycles(edge.hops((0, 0))) == cycles
     assert run(program, edge)[0].cycles == run_lt(program, TIMING, offchip=edge).cycles == cycles
+
+
+@pytest.mark.parametrize("at_tiles", [False, True])
+def test_laws_of_numbers_and_of_arrays_are_one(at_tiles: bool) -> None:
+    edge = Edge(4, 4, 16 if at_tiles else 2, 8, 32, 1 << 28, CHANNEL, at_tiles=at_tiles)
+    lengths = np.array([1, 3, 4, 5, 100, 4095, 4096, 10_000])
+    for law in (load_law, store_law):
+        many = law(TIMING, edge, lengths)
+        for number, flits in enumerate(lengths.tolist()):
+            one = law(TIMING, edge, flits)
+            assert one.alone_cycles(3) == many.alone_cycles(3)[number]
+            assert one.served_cycles == many.served_cycles[number]
+            assert isinstance(one.served_parts, int)
+    for few in (lengths, np.array([1 << 19, 7])):  # these are in no table
+        loads, listed = load_law(TIMING, edge, few), load_times(TIMING, edge, few)
+        assert listed.served_cycles.tolist() == loads.served_cycles.tolist()
+        assert listed.alone_cycles(3).tolist() == loads.alone_cycles(3).tolist()
 
 
 @pytest.mark.parametrize("kind", [Load, Store])

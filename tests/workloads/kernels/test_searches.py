@@ -11,6 +11,7 @@ from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
 from tlm.compute.vector_product import Faster
 from tlm.errors import InputError
+from workloads.kernels.attention import flash_search
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import (
@@ -155,6 +156,15 @@ def test_attention_need_not_fit_where_it_would_be_too_slow() -> None:
     small = replace(place, tile_bytes=1000)
     with pytest.raises(InputError, match="--shape: a single row takes 1314 bytes of a tile's memo"):
         plan_alone(shape, small)
+
+
+def test_products_rule_out_that_tiles_alone_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its peak the engine would be fast enough; products of 38 rows leave much of it idle."""
+    shape = AttentionShape(1, 32, 8, 152, 152, 128, 128, causal=True)
+    place = _place("flat32", 32, 32)
+    assert _alone(shape, place).cycles > 2 * 3910
+    monkeypatch.setattr(flash_search, "_fastest", None)  # it is not searched for
+    assert alone_within([shape], place, [3910]) == [None]
 
 
 def test_whole_heads_stay_in_one_run_of_tiles() -> None:

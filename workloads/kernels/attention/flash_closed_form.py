@@ -223,15 +223,16 @@ def least_of_engines(
     """
     place, shape, edge = problem.place, problem.shape, problem.place.offchip
     after, high = place.after_vector or place.matrix, rows[:, None]
-    least = place.matrix.gemm_cycles_over(high, np.array(shape.qk_depth), lengths)
+    least: Any = place.matrix.gemm_cycles_over(high, np.array(shape.qk_depth), lengths)
     least = least + after.gemm_cycles_over(high, lengths, np.array(shape.v_depth))
     if edge is not None:
         every = shape.heads * ceil_div(shape.rows, high)
         needed = ceil_div(every, ceil_div(every, place.rows * place.cols))
         tiles = sharing(edge, ceil_div(needed, place.cols), np.minimum(needed, place.cols))
         # The first keys take no less than a flit, nor do the last results.
-        ends = load_law(timing, edge, 1).alone_cycles(0) + store_law(timing, edge, 1).alone_cycles(0)
-        least = least + ends + tiles.most * served_cycles(timing, edge, flits(problem, "q", high, 1))
+        ends = sum(law(timing, edge, 1).alone_cycles(0) for law in (load_law, store_law))
+        q = served_cycles(timing, edge, flits(problem, "q", high, 1))
+        least = least + ends + tiles.most * q
     found: NDArray[np.float64] = least
     return found
 

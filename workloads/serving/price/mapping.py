@@ -8,7 +8,7 @@ from collections.abc import Mapping as Mapping_
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import alone_within, in_runs
@@ -57,7 +57,8 @@ class Mapped(NamedTuple):
 @lru_cache(64)
 def _choices(**made: bool) -> Choices:
     """Choices of which some are made or not."""
-    return Choices(**{name: each or None for name, each in made.items()})
+    known: dict[str, Any] = {name: each or None for name, each in made.items()}
+    return Choices(**known)
 
 
 class Mapping:
