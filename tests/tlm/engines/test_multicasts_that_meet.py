@@ -14,7 +14,7 @@ from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Engine, Multicast, Operation, Program, Work
+from tlm.program import Engine, Multicast, Operation, Program, Send, Work
 
 sizes = st.integers(2, 8)
 
@@ -169,3 +169,13 @@ def test_blocks_that_roots_send_to_themselves_hold_up_what_comes(own: int) -> No
     outcome, expected = run_lt(program, TIMING), run_mesh(program, TIMING)
     assert outcome.cycles == expected.cycles
     assert (outcome.last_arrival_cycle == expected.last_arrival_cycle).all()
+
+
+def test_sends_of_a_row_to_itself_meet_multicasts_too() -> None:
+    everywhere = TileSet(range(1), range(4))
+    own = Send(everywhere, np.arange(1), np.arange(4), 140, arrivals=("kept",))
+    multicast = Multicast(TileSet(range(1), range(1)), "row", range(4), 70, arrivals=("come",))
+    program = program_of(1, 4, [own, multicast, own], come=(0, 1), kept=(0, 2))
+    outcome, expected = run_lt(program, TIMING), run_mesh(program, TIMING)
+    assert (outcome.last_arrival_cycle == expected.last_arrival_cycle).all()
+    assert outcome.cycles == expected.cycles

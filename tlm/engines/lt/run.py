@@ -13,7 +13,7 @@ import numpy as np
 
 from tlm.engines.lt.batch import Batch
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
-from tlm.engines.lt.contention.held import Held, Taken, may_meet, meet
+from tlm.engines.lt.contention.held import Held, Taken, line_of_roots, may_meet, meet
 from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
 from tlm.engines.lt.contention.sends import SharedLinks
 from tlm.engines.lt.cycle_tables import CycleTables
@@ -142,6 +142,7 @@ class _LooseRun:
         followed = timing.cut_through and timing.link_interval_cycles == 1
         packets = form.multicasts + form.multicast_flits // timing.packet_bound
         followed &= packets <= _MOST_PACKETS
+        self._meets_multicasts = followed and form.multicasts > 0
         self._held = Held(most_under_way(rows, cols) if followed else 0)
         self._links: MulticastLinks | None = None
         self._sends: list[Taken] = []
@@ -162,6 +163,8 @@ class _LooseRun:
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
+        if self._meets_multicasts and not self._sends:
+            operation = line_of_roots(operation)
         if not isinstance(operation, Send):
             self._do_sends()
         if isinstance(operation, OffChip):

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.engines.lt.compile import TOKENS
 from tlm.engines.lt.tokens import Fault, Places
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Multicast, Operation, Work
+from tlm.program.operations import Multicast, Operation, Send, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,19 @@ class Held:
 
 def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
     return cycles.copy() if cycles.flags.writeable else cycles
+
+
+def line_of_roots(operation: Operation) -> Operation:
+    """What tiles of a row or a column send to themselves, as a multicast; others as they are."""
+    if not isinstance(operation, Send) or 1 not in operation.near.shape:
+        return operation
+    tiles = operation.tiles
+    if [*operation.to_rows] != [*tiles.rows] or [*operation.to_cols] != [*tiles.cols]:
+        return operation
+    by_row = len(tiles.cols) == 1
+    named = {name: getattr(operation, name) for name in ("label", *TOKENS)}
+    segment = tiles.cols if by_row else tiles.rows
+    return Multicast(tiles, "row" if by_row else "column", segment, operation.flits, **named)
 
 
 def may_meet(operation: Operation) -> bool:
