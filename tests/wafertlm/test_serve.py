@@ -295,10 +295,6 @@ def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path
         ({"model": "gpt"}, "unknown model 'gpt'; known: codellama-34b"),
         ({"chip": "cpu"}, "unknown chip 'cpu'; known: a100x1, a100x2"),
         (
-            {"chip": "flat32-wafer", "level": "lt"},
-            "--level: found 'lt' with 'flat32-wafer'; allowed: perf",
-        ),
-        (
             {"chip": "flat32-wafer", "expert_parallel": 3},
             "--expert-parallel, --pp: found 3 and 21; allowed on 'flat32-wafer': groups that cut i",
         ),

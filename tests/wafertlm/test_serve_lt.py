@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import Wafertlm
 from tlm.chips import load_chip
+from tlm.chips.find import find_tiles
+from tlm.engines.lt import run_lt
 from tlm.errors import InputError
 from wafertlm.compare.run import run_comparison
 from wafertlm.compare.variants import variants
@@ -21,13 +23,18 @@ from wafertlm.serving.error import level_error, rests_on
 from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.service import Service
 from wafertlm.stopwatch import stopwatch
+from workloads.kernels.catalogue import KERNELS
 from workloads.machine.groups import Parallel, groups_on
 from workloads.models import find_model
 from workloads.serving.engine.run import run
 from workloads.serving.load.generator import generate
 from workloads.serving.price import level_grid
 from workloads.serving.price.cost import Batch, IterationCost
+from workloads.serving.price.die_links import Exchange
+from workloads.serving.price.die_plan import DiePlan
+from workloads.serving.price.die_price import DieMapping, DiesPrice
 from workloads.serving.price.group_price import GroupsPrice
+from workloads.serving.price.iteration import After, Before, Decode, Draft, Routed
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.models import serving_model
 from workloads.serving.price.tile_price import TilePrice
@@ -285,3 +292,44 @@ def test_batches_of_conversations_are_interpolated_within_two_per_cent(
         covered += low <= ran.seconds <= high
     assert float(np.mean(errors)) < 0.02
     assert covered >= least
+
+
+#: A wafer of 2x2 dies of 4x4 tiles, which are served by a channel a column.
+SMALL_DIES = ("grid.rows=4", "grid.cols=4", "memory.channels=4", "dies.rows=2", "dies.cols=2")
+
+
+def test_on_the_grid_dies_pay_what_their_kernels_take_at_lt(folder: Path) -> None:
+    """Of a model with experts, of which each die has its part; links are those of level perf."""
+    chip = find_tiles("flat32-wafer", SMALL_DIES)
+    perf = DiesPrice(find_model("qwen3-30b-a3b"), chip, DieMapping(expert_parallel=4, pipeline=1))
+    price = perf.at_level(LevelRuns("lt", folder / "lt"))
+    batch = Batch((), 16, 16 * 32, 16)  # 4 sequences of 32 tokens a die
+    (plan,) = perf.cost(batch).made_of
+    assert isinstance(plan, DiePlan)
+    parts = dict(plan.counted())
+    assert {type(part) for part in parts} >= {Before, Decode, Routed, After, Exchange}
+    cycles = 0.0
+    for part, count in parts.items():
+        plans = [(each.place, mapped) for each, mapped in perf.prices.plans(part)]
+        ran = [
+            run_lt(KERNELS[mapped.kernel].program(mapped.plan), at.timing, offchip=at.offchip)
+            for at, mapped in plans
+        ]
+        own = sum(each.cycles for each in ran) if plans else perf.prices.of(part).cycles
+        assert price.prices.of(part).cycles == pytest.approx(own, rel=1e-9), part
+        cycles += count * own
+    assert price.cost(batch).seconds == pytest.approx(cycles / chip.clock_hz, rel=1e-9)
+    assert price.cost(batch).seconds != perf.cost(batch).seconds
+    assert price.cost(batch).energy_j == perf.cost(batch).energy_j
+
+
+def test_off_the_grid_experts_of_a_die_are_between_their_neighbours() -> None:
+    part = Routed(11, 11 * 20)
+    points = dict(level_grid.around(part))
+    assert points.keys() == {Routed(n, n * each) for n in (8, 16) for each in (16, 32)}
+    assert sum(points.values()) == pytest.approx(1)
+    assert level_grid.around(Routed(3, 3 * 16)) == [(Routed(3, 48), 1.0)]
+    assert level_grid.kind(part) == level_grid.kind(Routed(2, 9))
+    for each in (Before(100), After(100), Draft(100)):
+        assert {type(point) for point, _ in level_grid.around(each)} == {type(each)}
+        assert {point.tokens for point, _ in level_grid.around(each)} == {64, 128}

@@ -25,6 +25,7 @@ from workloads.serving.price.cost import (
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Link, Routing
 from workloads.serving.price.die_plan import DiePlan, DiePlanner
 from workloads.serving.price.iteration import AnyPart, Routed
+from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Price
 from workloads.serving.price.part_price import Planned as PlannedKernel
@@ -120,6 +121,10 @@ class DiePrices:
 
     def __init__(self, parts: PartPrices, links: DieLinks) -> None:
         self._parts, self._links = parts, links
+
+    def at_level(self, runs: LevelRuns) -> "DiePrices":
+        """The same with kernels at the level of some runs; links are those of the closed form."""
+        return DiePrices(self._parts.at_level(runs), self._links)
 
     @property
     def not_compared(self) -> list[str]:

@@ -1,7 +1,6 @@
 """A model on a pipeline of tensor-parallel groups of a chip's tiles."""
 
-from copy import copy
-from typing import Any, Self
+from typing import Any
 
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
@@ -19,7 +18,6 @@ from workloads.serving.price.die_price import stage_weight_bytes
 from workloads.serving.price.group_kernels import GroupKernels
 from workloads.serving.price.group_part_price import GroupPrices
 from workloads.serving.price.group_plan import GroupPlanner
-from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.planned_price import PlannedPrice
 
 
@@ -78,17 +76,10 @@ class GroupsPrice(PlannedPrice):
         keepings = [each.keeping for each in kernels.residencies]
         planner = GroupPlanner(model, parallel.pipeline, parallel.micro_batch, keepings)
         pct = 0.0 if network is None else own.error_pct
-        self._group_prices = GroupPrices(model, fitted, kernels, compared_as, pct)
-        super().__init__(model, fitted, planner, self._group_prices)
+        prices = GroupPrices(model, fitted, kernels, compared_as, pct)
+        super().__init__(model, fitted, planner, prices)
         self.planner = planner
         self._kv_tokens = self._kept_tokens()
-
-    def at_level(self, runs: LevelRuns) -> Self:
-        """The same with prices of the level of some runs."""
-        other = copy(self)
-        other._prices = self._group_prices.at_level(runs)
-        other._forget()
-        return other
 
     @property
     def tiles(self) -> int:

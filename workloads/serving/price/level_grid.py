@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 
 from workloads.serving.price.iteration import (
+    After,
+    Before,
+    Draft,
     Head,
     Kept,
     Layer,
     Part,
     Prompt,
+    Routed,
     StageHandOver,
     rounded,
 )
@@ -35,8 +39,13 @@ _MOST_TOKENS, _MOST_NEW, _MOST_CONTEXT, _MOST_COUNT = 4096, 2048, 8192, 256
 _CHECKS, _SEED = 16, 21
 _TOKENS, _NEW, _SEQUENCES, _CONTEXTS = (2, 6000), (2, 3000), (2, 128), (64, 12_000)
 
-#: What has points: dense layers and the head may be kept in the tiles, and stages hand on tokens.
-OnGrid = Part | Kept | StageHandOver
+#: Of the experts of a die: those that get any tokens, and tokens of each.
+_EXPERTS, _COPIES = (2, 32), (1, 512)
+
+#: What has a number of tokens: parts of a layer with experts on a die, and what stages hand on.
+_Tokens = Before | After | Draft | StageHandOver
+#: What has points: dense layers and the head may be kept in the tiles.
+OnGrid = Part | Kept | Routed | _Tokens
 #: A size of the grid, and the weight of the ratio there.
 _Weighed = tuple[int, float]
 
@@ -45,9 +54,13 @@ def around(part: OnGrid) -> list[tuple[OnGrid, float]]:
     """Points of the grid around a part, and their weights, which sum up to 1."""
     if isinstance(part, Kept):
         return [(replace(part, part=point), weight) for point, weight in _around(_of(part))]
-    if isinstance(part, StageHandOver):
+    if isinstance(part, _Tokens):
         sizes = _between(min(part.tokens, _MOST_TOKENS))
-        return [(StageHandOver(size), weight) for size, weight in sizes]
+        return [(replace(part, tokens=size), weight) for size, weight in sizes]
+    if isinstance(part, Routed):
+        of_each = min(max(1, round(part.copies / part.needed)), _MOST_TOKENS)
+        pairs = product(_between(min(part.needed, _MOST_COUNT)), _between(of_each))
+        return [(Routed(count, count * each), one * two) for (count, one), (each, two) in pairs]
     return [*_around(part)]
 
 
@@ -70,8 +83,12 @@ def checks(part: OnGrid) -> list[OnGrid]:
     """Parts of the same kind, the same for all of it, on which interpolation is checked."""
     if isinstance(part, Kept):
         return [replace(part, part=each) for each in _checks(_of(part))]
-    if isinstance(part, StageHandOver):
-        return [StageHandOver(tokens) for tokens in _drawer()(*_TOKENS)]
+    if isinstance(part, _Tokens):
+        return [replace(part, tokens=tokens) for tokens in _drawer()(*_TOKENS)]
+    if isinstance(part, Routed):
+        drawn = _drawer()
+        pairs = zip(drawn(*_EXPERTS), drawn(*_COPIES), strict=True)
+        return [Routed(count, count * each) for count, each in pairs]
     return [*_checks(part)]
 
 
@@ -105,8 +122,10 @@ def kind(part: OnGrid) -> OnGrid:
     if isinstance(part, Kept):
         of: Any = kind(_of(part))
         return replace(part, part=of)
-    if isinstance(part, StageHandOver):
-        return StageHandOver(1)
+    if isinstance(part, _Tokens):
+        return replace(part, tokens=1)
+    if isinstance(part, Routed):
+        return Routed(1, 1)
     if isinstance(part, Layer):
         return part._replace(tokens=1)
     if isinstance(part, Head):

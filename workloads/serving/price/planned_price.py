@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any, NamedTuple, Protocol, Self
 
 from tlm.chips import Chip
-from tlm.errors import InputError
 from workloads.models import Model
 from workloads.serving.price.cost import (
     Batch,
@@ -42,6 +41,10 @@ class Prices(Protocol):
     @property
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
+        ...
+
+    def at_level(self, runs: LevelRuns) -> "Prices":
+        """The same at the level of some runs."""
         ...
 
     def of(self, part: Any) -> Price:
@@ -101,12 +104,11 @@ class PlannedPrice(OfModel, ABC):
         return other
 
     def at_level(self, runs: LevelRuns) -> Self:
-        """Refused: what goes between dies has no grid of sizes at other levels.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError(f"--level: found '{runs.level}' with '{self._chip.name}'; allowed: perf")
+        """The same with prices of the level of some runs."""
+        other = copy(self)
+        other._prices = self._prices.at_level(runs)
+        other._forget()
+        return other
 
     @property
     def not_compared(self) -> list[str]:
