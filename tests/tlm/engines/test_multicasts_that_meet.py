@@ -38,7 +38,7 @@ def together(draw: st.DrawFn, apart: int) -> Program:
         ]
         spent = np.maximum(until, spent)
         multicast = draw(multicasts(rows, cols, draw(st.sampled_from(ALONG)), 1))
-        if len(multicast.segment) == 1:  # a unicast
+        if len(multicast.segment) == 1 and not multicast.returns:  # a unicast
             multicast = replace(multicast, segment=range(2))
         flits = draw(st.integers(1, 40))
         sent.append(replace(multicast, flits=flits, takes=(f"go.{phase}",), gives=("gone",)))
