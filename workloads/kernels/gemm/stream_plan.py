@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compute.base import ceil_div
+from tlm.compiled import law
 from tlm.interconnect.packets import TileSet
 from tlm.program import Roots
 from tlm.program.data import Buffer
@@ -87,7 +87,7 @@ class StreamPlan:
     def blocks(self) -> tuple[int, int, int]:
         """Blocks of a tile's share along M, N and K."""
         m, n, k = (
-            ceil_div(ceil_div(size, parts), side)
+            blocks_along(size, parts, side)
             for size, parts, side in zip(self.shape, self.cut.parts, self.block, strict=True)
         )
         return m, n, k
@@ -330,30 +330,73 @@ def _shared(lines: int, counts: tuple[int, int, int], shift: int = 0) -> tuple[S
     )
 
 
+class Room(NamedTuple):
+    """What of a problem decides how much memory its blocks take.
+
+    Attributes:
+        m: Rows of C.
+        n: Columns.
+        k: Depth.
+        groups: Products.
+        element_bits: Bits of an element of A.
+        b_bits: Of B in memory; it may be a fraction.
+        sum_bits: Of C.
+        partial: Partial blocks that are there at a time, where K is cut.
+        resident: Whether B lies in the tiles.
+        widened: Whether B has other bits in the tiles.
+    """
+
+    m: int
+    n: int
+    k: int
+    groups: int
+    element_bits: int
+    b_bits: float
+    sum_bits: int
+    partial: int
+    resident: bool
+    widened: bool
+
+    @classmethod
+    def of(cls, problem: StreamPlan) -> "Room":
+        """That of a problem."""
+        place = problem.place
+        # Of partial blocks the sum, or two that come, are there, too.
+        partial = 2 if problem.method == "network" else 3
+        return cls(
+            *problem.shape, problem.groups, place.element_bits, problem.b_bits, place.sum_bits,
+            partial, problem.resident, problem.weight_bits is not None,
+        )  # fmt: skip
+
+
 def needed_bytes(problem: StreamPlan, cut: GridCut, m: Any, n: Any, k: Any) -> Any:
     """`StreamPlan.tile_bytes` of a cut and a block of a problem, or of arrays of them."""
-    place = problem.place
-    parts = cut.parts
-    high, wide, deep = (
-        ceil_div(ceil_div(size, part), side)
-        for size, part, side in zip(problem.shape, parts, (m, n, k), strict=True)
-    )
-    passes = problem.groups * high * wide
+    return block_bytes(Room.of(problem), cut.parts, cut.m_rows, cut.n_cols, m, n, k)
+
+
+@law
+def blocks_along(size: Any, parts: Any, side: Any) -> Any:
+    """Blocks of a side along a tile's share of a size that is cut into parts."""
+    share = -(-size // parts)
+    return -(-share // side)
+
+
+@law
+def block_bytes(of: Room, parts: Any, m_rows: Any, n_cols: Any, m: Any, n: Any, k: Any) -> Any:
+    """`needed_bytes` by the parts of M, N and K, of them M's of rows and N's of columns."""
+    high = blocks_along(of.m, parts[0], m)
+    wide, deep = blocks_along(of.n, parts[1], n), blocks_along(of.k, parts[2], k)
+    passes = of.groups * high * wide
     slots, sums = np.minimum(2, passes * deep), np.minimum(2, passes)
-    a = ceil_div(m * k * place.element_bits, 8)
-    b: Any = ceil_div(k * n * problem.b_bits, 8)
-    c = ceil_div(m * n * place.sum_bits, 8)
-    # Of partial blocks the sum, or two that come, are there, too.
-    copies = np.where(parts[2] > 1, 2 if problem.method == "network" else 3, 1)
+    a, b, c = (
+        -(-m * k * of.element_bits // 8), -(-k * n * of.b_bits // 8), -(-m * n * of.sum_bits // 8),
+    )  # fmt: skip
+    copies = 1 + (parts[2] > 1) * (of.partial - 1)
     # What is shared comes to other buffers before it is in place.
-    needed = slots * (1 + (cut.n_cols > 1)) * a + sums * copies * c
-    if problem.resident:
-        needed = needed + problem.groups * wide * deep * b
-    else:
-        needed = needed + slots * (1 + (cut.m_rows > 1)) * b
-    if problem.weight_bits is not None:
-        needed = needed + ceil_div(k * n * place.element_bits, 8)
-    return needed
+    needed = slots * (1 + (n_cols > 1)) * a + sums * copies * c
+    kept = of.groups * wide * deep if of.resident else slots * (1 + (m_rows > 1))
+    own = -(-k * n * of.element_bits // 8) if of.widened else 0 * k
+    return needed + kept * b + own
 
 
 def _runs(numbers: list[int]) -> Iterator[range]:

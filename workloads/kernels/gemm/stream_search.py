@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tlm.compiled import allocating, forget_stale
 from tlm.compute.base import ceil_div, check_shape
 from tlm.compute.vector_product import Faster
 from tlm.errors import InputError
 from workloads.kernels.gemm.plan import Shape
 from workloads.kernels.gemm.stream_closed_form import candidate_cycles
-from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan, needed_bytes
+from workloads.kernels.gemm.stream_plan import GridCut, Room, StreamPlan, block_bytes, blocks_along
 from workloads.kernels.gemm.stream_steps import (
     Candidates,
     CutFigures,
@@ -183,9 +184,6 @@ def _least_cycles(problem: StreamPlan, cut: GridCut) -> Numbers:
 def _likely(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
     """Blocks of some cuts that fit a tile; of many those that `_roughly` takes for the fastest.
 
-    Blocks' sides are tried along axes of their own, behind that of the cuts: what does not depend
-    on one is worked out once for all of it.
-
     Raises:
         InputError: if none fits.
     """
@@ -195,45 +193,105 @@ def _likely(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
     place = problem.place
     line = 8 * place.timing.flit_bytes // place.element_bits if place.whole_lines else 1
     wide = ceil_div(ceil_div(n, _PASSES), line) * line
-    tried = ceil_div(m, _PASSES), wide, ceil_div(k, ceil_div(k, _DEPTHS))
-    high, wide, deep = (each[:, _new(each).any(axis=0)] for each in tried)
-    figures = CutFigures(*columns[:, :, None, None, None])
-    sides = high[:, :, None, None], wide[:, None, :, None], deep[:, None, None]
-    needed = needed_bytes(problem, GridCut(*figures[:6]), *sides)
-    new = _new(high)[:, :, None, None] & _new(wide)[:, None, :, None] & _new(deep)[:, None, None]
-    at = np.flatnonzero(new & (needed <= place.tile_bytes))
-    if not len(at):
+    sides = ceil_div(m, _PASSES), wide, ceil_div(k, ceil_div(k, _DEPTHS))
+    which, least = _fitting(Room.of(problem), place.tile_bytes, columns[:6], *sides)
+    if not which.shape[1]:
         raise InputError(
-            f"--shape: the smallest blocks take {int(needed.min())} bytes of a tile's memory; "
+            f"--shape: the smallest blocks take {int(least)} bytes of a tile's memory; "
             f"allowed: {place.tile_bytes}"
         )
-    if len(at) > _KEPT_BLOCKS:
-        which = Candidates(figures, *sides)
-        ranked = [_roughly(each, which).ravel()[at] for each in _as_ranked(problem)]
-        best = [np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS] for least in ranked]
-        at = at[np.unique(np.concatenate(best))]
-    cut, *places = np.unravel_index(at, needed.shape)
-    blocks = (side[cut, place] for side, place in zip((high, wide, deep), places, strict=True))
-    return Candidates(CutFigures(*columns[:, cut]), *blocks)
+    if which.shape[1] > _KEPT_BLOCKS:
+        ranked = [_roughly(each, columns, which) for each in _as_ranked(problem)]
+        best = [np.argpartition(cycles, _KEPT_BLOCKS)[:_KEPT_BLOCKS] for cycles in ranked]
+        which = which[:, np.unique(np.concatenate(best))]
+    return Candidates(CutFigures(*columns[:, which[0]]), *which[1:])
 
 
-def _roughly(problem: StreamPlan, which: Candidates) -> Numbers:
-    """Cycles of candidates if nothing but products and channels took time."""
-    place, (cut, m, n, k) = problem.place, which
-    high, wide, deep = blocks_of(problem, cut.parts, (m, n, k))
-    passes = problem.groups * high * wide
+@allocating
+def _fitting(
+    of: Room, tile_bytes: int, cuts: Numbers, high: Numbers, wide: Numbers, deep: Numbers
+) -> tuple[Numbers, float]:
+    """Blocks that a tile has room for, and the bytes of the smallest.
+
+    Args:
+        of: The problem.
+        tile_bytes: Of a tile.
+        cuts: `GridCut`s, shape (6, cuts).
+        high: Rows of blocks to try in each cut, shape (cuts, rows); none is tried twice.
+        wide: The same of columns.
+        deep: The same of depths.
+
+    Returns:
+        The number of the cut, rows, columns and depth; shape (4, blocks).
+    """
+    sides = high.shape[1], wide.shape[1], deep.shape[1]
+    found = np.empty((4, len(high) * sides[0] * sides[1] * sides[2]), dtype=np.int64)
+    end, least = 0, np.inf
+    for cut in range(len(high)):
+        m_rows, n_rows, k_rows, m_cols, n_cols, k_cols = cuts[:, cut]
+        parts = m_rows * m_cols, n_rows * n_cols, k_rows * k_cols
+        for row in range(sides[0]):
+            m = high[cut, row]
+            if row and m == high[cut, row - 1]:
+                continue
+            for column in range(sides[1]):
+                n = wide[cut, column]
+                if column and n == wide[cut, column - 1]:
+                    continue
+                for depth in range(sides[2]):
+                    k = deep[cut, depth]
+                    if depth and k == deep[cut, depth - 1]:
+                        continue
+                    needed = block_bytes(of, parts, m_rows, n_cols, m, n, k)
+                    least = min(least, float(needed))
+                    if needed <= tile_bytes:
+                        found[0, end], found[1, end] = cut, m
+                        found[2, end], found[3, end] = n, k
+                        end += 1
+    return found[:, :end].copy(), least
+
+
+def _roughly(problem: StreamPlan, columns: Numbers, which: Numbers) -> Numbers:
+    """Cycles of candidates if nothing but products and channels took time.
+
+    Args:
+        problem: The problem.
+        columns: `CutFigures` of cuts, shape (figures, cuts).
+        which: As `_fitting` has them.
+    """
+    place, edge, (m, n, k) = problem.place, problem.place.offchip, which[1:]
+    cycles = 1.0
+    if edge is not None:
+        cycles = max(1.0, edge.flit_bytes / float(edge.timing.bytes_per_cycle))
     product = place.matrix.gemm_cycles_over(m, k, n)
-    edge, flit_bits = place.offchip, 8 * place.timing.flit_bytes
-    a, c = m * k * place.element_bits, m * n * place.sum_bits
-    b = 0 if problem.resident else k * n * problem.b_bits
-    if edge is None:
-        loads, stores = (a + b) / flit_bits, c / flit_bits
-    else:
-        cycles = max(1, edge.flit_bytes / float(edge.timing.bytes_per_cycle))
-        loads = (cut.a_loads * a + cut.b_loads * b) * cycles / flit_bits
-        stores = cut.c_stores * c * cycles / flit_bits
-    worked, moved = passes * deep * product, passes * (deep * loads + stores)
-    return loads + np.maximum(worked, moved) + np.minimum(product, loads) + stores
+    more = 8 * place.timing.flit_bytes, cycles, edge is not None
+    return _rough(Room.of(problem), columns, which, product, *more)
+
+
+@allocating
+def _rough(
+    of: Room, columns: Numbers, which: Numbers, product: Numbers, flit_bits: int,
+    flit_cycles: float, memory: bool,
+) -> Numbers:  # fmt: skip
+    """`_roughly`, with the cycles of each candidate's product."""
+    found = np.empty(which.shape[1])
+    for number in range(len(found)):
+        cut, m, n, k = which[:, number]
+        m_rows, n_rows, k_rows, m_cols, n_cols, k_cols = columns[:6, cut]
+        a_loads, b_loads, c_stores = columns[6:9, cut]
+        deep = blocks_along(of.k, k_rows * k_cols, k)
+        passes = of.groups * blocks_along(of.m, m_rows * m_cols, m)
+        passes *= blocks_along(of.n, n_rows * n_cols, n)
+        a, c = m * k * of.element_bits, m * n * of.sum_bits
+        b = 0 if of.resident else k * n * of.b_bits
+        if memory:
+            loads = (a_loads * a + b_loads * b) * flit_cycles / flit_bits
+            stores = c_stores * c * flit_cycles / flit_bits
+        else:
+            loads, stores = (a + b) / flit_bits, c / flit_bits
+        worked, moved = float(passes * deep * product[number]), passes * (deep * loads + stores)
+        found[number] = loads + max(worked, moved) + min(product[number], loads) + stores
+    return found
 
 
 def _joined(each: list[Candidates]) -> Candidates:
@@ -243,6 +301,4 @@ def _joined(each: list[Candidates]) -> Candidates:
     return Candidates(CutFigures(*cuts), m, n, k)
 
 
-def _new(sizes: Numbers) -> Numbers:
-    """Where a size is another than the one before in its row."""
-    return np.diff(sizes, axis=1, prepend=0) != 0
+forget_stale(_fitting, _rough)

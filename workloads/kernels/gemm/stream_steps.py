@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.transfer_times import hold_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.times import OffChipLaw, load_law, store_law
-from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
+from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan, blocks_along
 from workloads.kernels.parts.channels import of_tiles
 from workloads.machine.place import Place
 
@@ -125,7 +124,7 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
 def blocks_of(problem: StreamPlan, parts: Iterable[Numbers], sides: Iterable[Numbers]) -> Any:
     """Blocks of a tile's share along M, N and K."""
     return tuple(
-        ceil_div(ceil_div(size, part), side)
+        blocks_along(size, part, side)
         for size, part, side in zip(problem.shape, parts, sides, strict=True)
     )
 
