@@ -131,6 +131,11 @@ class StageTable:
         self.cycles[cell], self.joules[cell] = found.cycles, found.joules
         self.is_known[cell] = True
 
+    def find_all_of(self, other: "StageTable", price: Priced) -> None:
+        """Find the prices of all stages that have one in another table."""
+        for cell in np.flatnonzero(other.is_known).tolist():
+            self.find(cell, price)
+
     def counted(self, times: Int64s, price: Priced) -> Counted:
         """Of so many stages in each cell."""
         made_of, expert_bytes = Counter[Hashable](), 0

@@ -236,7 +236,12 @@ class TilePrice(OfModel):
         """Prices of stages with so many decoding requests at most; the same table each time."""
         key = self._end, max_sequences
         if key not in self._tables:
-            self._tables[key] = StageTable(range(self.layers), max_sequences)
+            table = self._tables[key] = StageTable(range(self.layers), max_sequences)
+            # A run at an end meets most of what others have met: all at once is faster.
+            others = [(end, max_sequences) for end in (None, *_ENDS) if end != self._end]
+            for other in others if self._end is not None else ():
+                if other in self._tables:
+                    table.find_all_of(self._tables[other], self.stage)
         return self._tables[key]
 
     def stage(self, stage: Stage) -> Price:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from math import floor, inf
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from workloads.serving.load.request import Request
 from workloads.serving.load.traces import PS_PER_S
 from workloads.serving.price.cost import Int64s
@@ -17,6 +19,8 @@ from workloads.serving.result.timeline import Timeline
 
 _PS_PER_MS = PS_PER_S / 1e3
 _OVERLOAD = 0.05
+#: Requests that are judged at a time, which is faster than one by one.
+_TO_JUDGE = 1 << 9
 
 Row = dict[str, float | int | None]
 RowSink = Callable[[int, Row], None]
@@ -51,6 +55,26 @@ class _DecodingSet:
     fresh: dict[int, Request] = field(default_factory=dict)
 
 
+class Ended(NamedTuple):
+    """What is judged of a request that has emitted its last token; of many, arrays."""
+
+    arrival_ps: Any
+    prompt_tokens: Any
+    emitted: Any
+    start_ps: Any
+    first_token_ps: Any
+    last_ps: Any
+    late: Any
+
+    @classmethod
+    def of(cls, request: Any) -> "Ended":
+        """That of a request, or of columns of requests."""
+        return cls(
+            request.arrival_ps, request.prompt_tokens, request.emitted, request.start_ps,
+            request.first_token_ps, request.last_token_ps, request.late_token,
+        )  # fmt: skip
+
+
 class Recorder:
     """Collects one run.
 
@@ -80,6 +104,7 @@ class Recorder:
         self._output_tokens = 0
         self._attained = [0, 0, 0]
         self._rates = [0.0, 0.0, 0]
+        self._ended: list[Ended] = []
         self._timeline = Timeline()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -167,27 +192,49 @@ class Recorder:
     def done(self, request: Request) -> None:
         """A request has emitted its last token."""
         self.finished += 1
-        ttft_ps = request.first_token_ps - request.arrival_ps
-        self._ttft.add(ttft_ps)
-        self._e2e.add(request.last_token_ps - request.arrival_ps)
-        self._queue.add(request.start_ps - request.arrival_ps)
-        self._left_waiting += request.start_ps > self._last_arrival_ps
-        self._last_ps = max(self._last_ps, request.last_token_ps)
-        self._prompt_tokens += request.prompt_tokens
-        self._output_tokens += request.emitted
-        limit_s = self.slo.ttft_s
-        in_time = limit_s is None or ttft_ps / PS_PER_S <= limit_s
-        steady = not request.late_token
-        for place, attained in enumerate((in_time, steady, in_time and steady)):
-            self._attained[place] += attained
-        decode_ps = request.last_token_ps - request.first_token_ps
-        if decode_ps > 0:
-            rate = (request.emitted - 1) / decode_ps * PS_PER_S
-            self._rates[0] += rate
-            self._rates[1] += rate * rate
-            self._rates[2] += 1
+        self._ended.append(Ended.of(request))
+        if len(self._ended) > _TO_JUDGE:
+            self._judge(self._taken())
         if self.row is not None:
             self.row(request.index, request_row(request))
+
+    def all_done(self, ended: Int64s) -> None:
+        """The same of many requests, of which nobody is told: shape (requests, fields of `Ended`).
+
+        They are in the order in which they ended.
+        """
+        self._judge(self._taken())
+        self.finished += len(ended)
+        self._judge(ended)
+
+    def _taken(self) -> Int64s:
+        """Those that are still to be judged, which are no more."""
+        rows = np.array(self._ended, dtype=np.int64).reshape(-1, len(Ended._fields))
+        self._ended.clear()
+        return rows
+
+    def _judge(self, rows: Int64s) -> None:
+        """Count requests that have ended, as `all_done` has them."""
+        ended = Ended(*rows.T)
+        ttft_ps, e2e_ps = ended.first_token_ps - ended.arrival_ps, ended.last_ps - ended.arrival_ps
+        queue_ps, once = ended.start_ps - ended.arrival_ps, np.ones_like(ttft_ps)
+        for sample, values in ((self._ttft, ttft_ps), (self._e2e, e2e_ps), (self._queue, queue_ps)):
+            sample.extend(np.stack([values, once, once], axis=1))
+        self._left_waiting += int((ended.start_ps > self._last_arrival_ps).sum())
+        self._last_ps = max(self._last_ps, int(ended.last_ps.max(initial=0)))
+        self._prompt_tokens += int(ended.prompt_tokens.sum())
+        self._output_tokens += int(ended.emitted.sum())
+        limit_s = inf if self.slo.ttft_s is None else self.slo.ttft_s
+        in_time, steady = ttft_ps / PS_PER_S <= limit_s, ended.late == 0
+        for place, attained in enumerate((in_time, steady, in_time & steady)):
+            self._attained[place] += int(attained.sum())
+        decode_ps = ended.last_ps - ended.first_token_ps
+        some = decode_ps > 0
+        rates = (ended.emitted[some] - 1) / decode_ps[some] * PS_PER_S
+        # One after the other, so that it makes no difference how many come at a time.
+        for place, figures in enumerate((rates, rates * rates)):
+            self._rates[place] = float(np.cumsum([self._rates[place], *figures.tolist()])[-1])
+        self._rates[2] += len(rates)
 
     def summary(self) -> dict[str, Any]:
         """Figures of a run in which every request has finished, counted from the first arrival.
@@ -200,6 +247,7 @@ class Recorder:
         tokens or more (layered-prefill paper, section 5.12). ``overloaded`` tells whether more than
         one request in twenty had yet to start when the last arrived; None if all came at once.
         """
+        self._judge(self._taken())
         span_s = self._last_ps / PS_PER_S
         ttft, tbt, both = (attained / self.finished for attained in self._attained)
         parts = {

@@ -27,6 +27,7 @@ from workloads.serving.load.request import Request
 from workloads.serving.load.traces import MAX_TIME_PS, Trace, within_time
 from workloads.serving.price.cost import Int64s, ServingModel, Work
 from workloads.serving.price.tile_price import TilePrice
+from workloads.serving.result.metrics import Ended as Judged
 from workloads.serving.result.metrics import Recorder
 from workloads.serving.result.usage import Usage
 from workloads.serving.schedulers import Chunked, Continuous, Scheduler, Static
@@ -143,9 +144,12 @@ class BudgetedEngine:
             log.outputs[: at[Field.OUTPUTS]],
         )
         ended = log.ended[: at[Field.ENDED]]
-        columns = [ended, *(column[ended] for column in self._requests[:_TOLD])]
-        for row in np.stack(columns, axis=1).tolist():
-            recorder.done(Request(*row))
+        requests = RequestColumns(*(column[ended] for column in self._requests))
+        if recorder.row is None:
+            recorder.all_done(np.stack(Judged.of(requests), axis=1))
+        else:
+            for row in np.stack([ended, *requests[:_TOLD]], axis=1).tolist():
+                recorder.done(Request(*row))
         at[[Field.INTERVALS, Field.OUTPUTS, Field.PROMPTS, Field.ENDED]] = 0
 
     def _count(self) -> None:
