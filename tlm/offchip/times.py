@@ -134,7 +134,7 @@ class LoadTimes(NamedTuple):
 
     served_cycles: Any
     near_cycles: Any
-    way_cycles: int
+    way_cycles: Any
 
     def alone_cycles(self, hops: Any) -> Any:
         """From the start to the arrival at a tile so far from its channel."""
@@ -146,8 +146,8 @@ def load_times(timing: NocTiming, edge: Edge, flits: Any) -> LoadTimes:
     most = int(flits.max())
     if most >= _MOST_LISTED:
         return _load_times(timing, edge, flits)
-    served, near, way = _listed(timing, edge, 1 << most.bit_length())
-    return LoadTimes(served[flits], near[flits], way)
+    listed = _listed(timing, edge, 1 << most.bit_length())
+    return LoadTimes(*(each if isinstance(each, int) else each[flits] for each in listed))
 
 
 def served_cycles(timing: NocTiming, edge: Edge, flits: Any) -> Any:

@@ -31,6 +31,7 @@ from tlm.sockets import InitiatorSocket, TargetSocket
 from tlm.tiles.timing import QueueTiming
 
 CHANNEL = ChannelTiming(latency_cycles=30, bytes_per_cycle=16, queue_depth=16)
+AT_TILES = Edge(4, 4, 16, 8, 32, 1 << 28, CHANNEL, at_tiles=True)
 
 
 def edge_of(rows: int, cols: int, channels: int | None = None) -> Edge:
@@ -106,9 +107,8 @@ def test_zero_load_laws(kind: type[Load] | type[Store], flits: int, cycles: int)
     assert run(program, edge)[0].cycles == run_lt(program, TIMING, offchip=edge).cycles == cycles
 
 
-@pytest.mark.parametrize("at_tiles", [False, True])
-def test_laws_of_numbers_and_of_arrays_are_one(at_tiles: bool) -> None:
-    edge = Edge(4, 4, 16 if at_tiles else 2, 8, 32, 1 << 28, CHANNEL, at_tiles=at_tiles)
+@pytest.mark.parametrize("edge", [edge_of(4, 4, 2), AT_TILES, replace(AT_TILES, free=True)])
+def test_laws_of_numbers_and_of_arrays_are_one(edge: Edge) -> None:
     lengths = np.array([1, 3, 4, 5, 100, 4095, 4096, 10_000])
     for law in (load_law, store_law):
         many = law(TIMING, edge, lengths)
