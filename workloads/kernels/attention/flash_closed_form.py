@@ -5,14 +5,14 @@ sets the pace, or what brings the blocks: then the last one's product is what is
 tiles has to do together comes after each stream.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compiled import allocating, forget_stale
 from tlm.compute.base import ceil_div
-from tlm.compute.vector_unit import pass_cycles
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
     multicast_cycles_over,
@@ -22,12 +22,14 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, load_times, served_cycles, store_law
 from workloads.kernels.attention.flash_plan import Counts, FlashPlan
-from workloads.kernels.attention.plan import Cut, flits
-from workloads.kernels.parts.channels import Sharing, most_of_columns, sharing
+from workloads.kernels.attention.plan import NAMES, Cut, Widths, flits, flits_of, widths
+from workloads.kernels.parts.channels import Sharing, sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
+from workloads.machine.place import Place
 
+_Q, _K, _V = map(NAMES.index, "qkv")
 _PASSES = 6
 """Passes over a block of scores."""
 _JOINING_COLUMNS = 7
@@ -111,42 +113,50 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
     return np.maximum(paced, brought) + late + joined.end + end
 
 
-class _Alone(NamedTuple):
-    """What tiles that work alone have in common.
+class _Shares(NamedTuple):
+    """What tiles that work alone have in common, by the rows of their blocks: of shape (rows, 1).
 
     Attributes:
-        tiles: Of the grid.
-        cols: Of these, those of a row.
-        heads: Problems of their own.
-        unseen: Tokens that the first row of a head does not see but for its own.
-        qk_depth: Columns of Q and K.
-        v_depth: Columns of V.
-        lanes: Elements of a word of the vector engine.
-        pipeline_cycles: Cycles of a pass beyond one a word.
-        macs: That the matrix engine makes in a cycle at its peak.
-        macs_after: The same with an operand of the vector engine.
-        causal: Whether there is a causal mask.
-        memory: Whether operands lie in off-chip memory.
-        at_tiles: Whether each tile has a channel of its own.
+        rows: Of a block.
+        streams: Of a tile.
+        mean: Streams of all over as many as all tiles in use could have.
+        busiest: Tiles of the busiest channel; 0: there is none.
+        queries: For which that is busy with the first rows of Q of all of them.
     """
 
-    tiles: int
-    cols: int
-    heads: int
-    unseen: int
-    qk_depth: int
-    v_depth: int
-    lanes: int
-    pipeline_cycles: int
-    macs: float
-    macs_after: float
-    causal: bool
-    memory: bool
-    at_tiles: bool
+    rows: NDArray[np.int64]
+    streams: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    busiest: Any
+    queries: Any
+
+
+@lru_cache(1 << 10)
+def _shares(
+    place: Place, widths: Widths, heads: int, of_head: int, rows: tuple[int, ...]
+) -> _Shares:
+    """Of heads of some rows, in blocks of some of them."""
+    high, edge = np.array(rows)[:, None], place.offchip
+    every = heads * ceil_div(of_head, high)
+    streams = ceil_div(every, place.rows * place.cols)
+    needed = ceil_div(every, streams)
+    down, across = ceil_div(needed, place.cols), np.minimum(needed, place.cols)
+    busiest = queries = 0
+    if edge is not None:
+        busiest = sharing(edge, down, across).most
+        queries = busiest * served_cycles(place.timing, edge, flits_of(widths, _Q, high, 1))
+    return _Shares(high, streams, every / (streams * down * across), busiest, queries)
+
+
+@lru_cache(1 << 12)
+def _keys_served(timing: NocTiming, edge: Edge, widths: Widths, length: int) -> int:
+    """For which a channel is busy with all keys of a head, and their values."""
+    each = (load_law(timing, edge, flits_of(widths, name, 1, length)) for name in (_K, _V))
+    return sum(law.served_cycles for law in each)
 
 
 def least_cycles(
-    problem: FlashPlan, rows: NDArray[np.int64], lengths: NDArray[np.int64], timing: NocTiming
+    problem: FlashPlan, rows: tuple[int, ...], lengths: Sequence[int]
 ) -> NDArray[np.float64]:
     """What tiles that work alone take at least, however their keys are cut.
 
@@ -160,61 +170,27 @@ def least_cycles(
         problem: The problem; its keys do not matter.
         rows: Of blocks.
         lengths: Keys of a head.
-        timing: Of the network.
 
     Returns:
         Shape (rows, lengths).
     """
     place, shape, edge = problem.place, problem.shape, problem.place.offchip
-    after = place.after_vector or place.matrix
-    served, sharers = np.zeros(len(rows) + 2 * len(lengths), np.int64), np.ones(1, np.int64)
+    after, of, many = place.after_vector or place.matrix, widths(problem), np.array(lengths)
+    own = _shares(place, of, shape.heads, shape.rows, rows)
+    part: Any = own.mean * (1 - (shape.q_length - 1) / (2 * many)) if shape.causal else 1.0
+    part = part * own.streams
+    passes = _PASSES * place.vector.pass_cycles_over(own.rows, many)
+    each = shape.qk_depth / place.matrix.macs_per_cycle + shape.v_depth / after.macs_per_cycle
+    least: Any = np.maximum(part, 1.0) * np.maximum(passes, own.rows * many * each)
     if edge is not None:
-        blocks = ("q", rows, 1), ("k", 1, lengths), ("v", 1, lengths)
-        q, k, v = (flits(problem, *each) for each in blocks)
-        served = served_cycles(timing, edge, np.concatenate((q, k, v)))
-        sharers = sharers if edge.at_tiles else most_of_columns(edge)
-    alone = _Alone(
-        place.rows * place.cols, place.cols, shape.heads, shape.q_length - 1, shape.qk_depth,
-        shape.v_depth, place.vector.lanes, place.vector.pipeline_cycles,
-        place.matrix.macs_per_cycle, after.macs_per_cycle, shape.causal, edge is not None,
-        edge is not None and edge.at_tiles,
-    )  # fmt: skip
-    found: NDArray[np.float64] = _least(alone, shape.rows, rows, lengths, served, sharers)
-    return found
-
-
-@allocating
-def _least(
-    alone: _Alone, of_head: int, rows: NDArray[np.int64], lengths: NDArray[np.int64],
-    served: NDArray[np.int64], sharers: NDArray[np.int64],
-) -> NDArray[np.float64]:  # fmt: skip
-    """``served``: for which a channel is busy with blocks of Q, then all of K, then all of V."""
-    found = np.empty((len(rows), len(lengths)))
-    for high in range(len(rows)):
-        every = alone.heads * -(-of_head // rows[high])
-        streams = -(-every // alone.tiles)
-        needed = -(-every // streams)
-        down, across = -(-needed // alone.cols), min(needed, alone.cols)
-        for number in range(len(lengths)):
-            length, part = lengths[number], 1.0
-            if alone.causal:
-                part = every / (streams * down * across) * (1 - alone.unseen / (2 * length))
-            most = max(part * streams, 1.0)
-            passes = _PASSES * pass_cycles(alone.lanes, alone.pipeline_cycles, rows[high], length)
-            products = rows[high] * length * alone.qk_depth / alone.macs
-            products = products + rows[high] * length * alone.v_depth / alone.macs_after
-            least = most * max(float(passes), products)
-            if alone.memory:
-                q, first = served[high], len(rows) + number
-                keys = served[first] + served[first + len(lengths)]
-                busiest = 1 if alone.at_tiles else down * sharers[across - 1]
-                least = max(busiest * q + least, part * busiest * streams * keys)
-            found[high, number] = least
+        keys = np.array([_keys_served(place.timing, edge, of, length) for length in lengths])
+        least = np.maximum(own.queries + least, part * own.busiest * keys)
+    found: NDArray[np.float64] = least
     return found
 
 
 def least_of_engines(
-    problem: FlashPlan, rows: NDArray[np.int64], lengths: NDArray[np.int64], timing: NocTiming
+    problem: FlashPlan, rows: tuple[int, ...], lengths: Sequence[int]
 ) -> NDArray[np.float64]:
     """`least_cycles` by what the engines take for products of all keys, between load and store.
 
@@ -222,22 +198,16 @@ def least_of_engines(
     products fill no more of an engine.
     """
     place, shape, edge = problem.place, problem.shape, problem.place.offchip
-    after, high = place.after_vector or place.matrix, rows[:, None]
-    least: Any = place.matrix.gemm_cycles_over(high, np.array(shape.qk_depth), lengths)
-    least = least + after.gemm_cycles_over(high, lengths, np.array(shape.v_depth))
+    after, many = place.after_vector or place.matrix, np.array(lengths)
+    own = _shares(place, widths(problem), shape.heads, shape.rows, rows)
+    least: Any = place.matrix.gemm_cycles_over(own.rows, np.array(shape.qk_depth), many)
+    least = least + after.gemm_cycles_over(own.rows, many, np.array(shape.v_depth))
     if edge is not None:
-        every = shape.heads * ceil_div(shape.rows, high)
-        needed = ceil_div(every, ceil_div(every, place.rows * place.cols))
-        tiles = sharing(edge, ceil_div(needed, place.cols), np.minimum(needed, place.cols))
         # The first keys take no less than a flit, nor do the last results.
-        ends = sum(law(timing, edge, 1).alone_cycles(0) for law in (load_law, store_law))
-        q = served_cycles(timing, edge, flits(problem, "q", high, 1))
-        least = least + ends + tiles.most * q
+        ends = sum(law(place.timing, edge, 1).alone_cycles(0) for law in (load_law, store_law))
+        least = least + ends + own.queries
     found: NDArray[np.float64] = least
     return found
-
-
-forget_stale(_least)
 
 
 class _Work(NamedTuple):

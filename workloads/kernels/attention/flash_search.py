@@ -100,16 +100,15 @@ def alone_within(
     """
     problem = _problem(shapes[0], place, "network", None)
     (heights,) = _by_heights(problem, [1], whole=False)
-    high = np.array(heights)
-    keys = np.array([shape.kv_length for shape in shapes])
-    allowed = np.array(cycles)
-    may = least_cycles(problem, high, keys, place.timing) <= allowed
+    lengths, allowed = [shape.kv_length for shape in shapes], np.array(cycles)
+    may = least_cycles(problem, heights, lengths) <= allowed
     if may.any():
-        may &= least_of_engines(problem, high, keys, place.timing) <= allowed
+        may &= least_of_engines(problem, heights, lengths) <= allowed
     found: list[Found[FlashPlan] | None] = [None] * len(shapes)
     which = np.flatnonzero(may.any(axis=0)).tolist()
     if which:
-        tried = {tuple(high[may.any(axis=1)].tolist()): [1]}
+        rows = np.flatnonzero(may.any(axis=1)).tolist()
+        tried = {tuple(heights[row] for row in rows): [1]}
         some = [shapes[at] for at in which]
         for at, one in zip(which, _fastest(problem, some, _TURNS, tried), strict=True):
             found[at] = None if isinstance(one, int) or one.cycles > cycles[at] else one
