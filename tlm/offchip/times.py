@@ -53,15 +53,14 @@ class OffChipLaw:
         return self.there_cycles + served + self.back_cycles + hops * self.way_cycles
 
     @property
-    def served_cycles(self) -> int:
-        """For which the channel is busy, in whole cycles."""
-        served: int = in_cycles(self.served_parts)
-        return served
+    def served_cycles(self) -> float:
+        """For which the channel is busy; it may begin with another one in the same cycle."""
+        return self.served_parts / PARTS_OF_A_CYCLE
 
     @property
-    def paced_cycles(self) -> int:
+    def paced_cycles(self) -> float:
         """Least from one to the next at a channel and its router's port."""
-        paced: int = _larger(self.served_cycles, self.sent_flits)
+        paced: float = _larger(self.served_cycles, self.sent_flits)
         return paced
 
 
@@ -201,9 +200,9 @@ def _free(flits: Any) -> OffChipLaw:
 
 
 def _larger(one: Any, other: Any) -> Any:
-    """The larger of two numbers, which stays an int; or of arrays, element by element."""
-    whole = isinstance(one, int) and isinstance(other, int)
-    return max(one, other) if whole else np.maximum(one, other)
+    """The larger of two numbers, which stays as it is; or of arrays, element by element."""
+    numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    return max(one, other) if numbers else np.maximum(one, other)
 
 
 def _moved_parts(edge: Edge, units: Any, *, writes: bool) -> tuple[Any, Any, Any]:

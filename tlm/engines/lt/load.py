@@ -22,7 +22,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import OffChipLaw, load_law, store_law
+from tlm.offchip.times import OffChipLaw, in_cycles, load_law, store_law
 from tlm.program.operations import Engine, OffChip, Operation
 
 #: Told of an operation: the cycles at which engines were free, and when answers have come.
@@ -118,8 +118,9 @@ class OffChipTimes:
     def longest_cycles(self, operation: OffChip) -> int:
         """More than an operation can add to any time."""
         law, tiles = self._law(operation), operation.tiles
-        served = len(tiles) * (law.served_cycles + law.sent_flits)
-        return law.alone_cycles(self._farthest) + served + self._launch
+        served = in_cycles(len(tiles) * law.served_parts) + len(tiles) * law.sent_flits
+        longest: int = law.alone_cycles(self._farthest) + served + self._launch
+        return longest
 
     def brings(self, operation: Operation) -> bool:
         """Whether an operation takes, or gives too, what those under way give when they come."""

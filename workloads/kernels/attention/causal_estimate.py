@@ -69,7 +69,7 @@ class _Laws(NamedTuple):
     """
 
     matrix: _Counts
-    served: _Counts
+    served: _Cycles
     totals: _Counts
     met: _Cycles
     added: _Cycles
@@ -91,7 +91,9 @@ def roughly_fastest(problem: FlatPlan, cuts: _Counts, count: int) -> _Counts:
     matrix = place.matrix.gemm_cycles_over(rows, np.array(depth), keys)
     matrix = matrix + after.gemm_cycles_over(rows, keys, np.array(v_depth))
     lengths = _lengths(widths(problem), rows, keys)
-    served = lengths if edge is None else served_cycles(place.timing, edge, lengths)
+    served = np.zeros(lengths.shape)
+    if edge is not None:
+        served = served_cycles(place.timing, edge, lengths)
     totals = lengths[_TOTAL]
     most = 1 << int(totals.max()).bit_length()
     met, added = _meetings(place.timing, problem.method, place.cols, most)

@@ -149,7 +149,7 @@ def _shares(
 
 
 @lru_cache(1 << 12)
-def _keys_served(timing: NocTiming, edge: Edge, widths: Widths, length: int) -> int:
+def _keys_served(timing: NocTiming, edge: Edge, widths: Widths, length: int) -> float:
     """For which a channel is busy with all keys of a head, and their values."""
     each = (load_law(timing, edge, flits_of(widths, name, 1, length)) for name in (_K, _V))
     return sum(law.served_cycles for law in each)

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from tlm.compiled import allocating, forget_stale
 from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from workloads.kernels.attention.flat_costs import MASK_SERVED, Costs, Slices, costs_of
 from workloads.kernels.attention.flat_laws import cut_costs, laws_of
 from workloads.kernels.attention.flat_masks import MaskChannels, mask_loads
@@ -86,7 +87,7 @@ def _cycles(
         loads = brought_blocks(q_blocks, kv_blocks, plan.streams, min(plan.states, plan.streams))
         held = held_blocks(sizes.shared, plan.depth, loads)
         own = costs[number]
-        edge = MaskChannels(channels, sizes.cols, own[MASK_SERVED])
+        edge = MaskChannels(channels, sizes.cols, own[MASK_SERVED] / PARTS_OF_A_CYCLE)
         found[number] = _longest(plan, held, sizes.shared, edge, costs_of(own))
     return found
 
@@ -141,11 +142,11 @@ def _of_mean(costs: Costs, part: float) -> Costs:
         costs.rows, costs.summed, costs.added, costs.q,
         Slices(
             k.port, k.there, k.asked, int(np.rint(part * k.served)), int(np.rint(part * k.ahead)),
-            k.own, k.nearer,
+            k.tiles, k.nearer,
         ),
         Slices(
             v.port, v.there, v.asked, int(np.rint(part * v.served)), int(np.rint(part * v.ahead)),
-            v.own, v.nearer,
+            v.tiles, v.nearer,
         ),
         costs.mask, costs.unseen, costs.total, costs.o,
         costs.room,

@@ -14,7 +14,7 @@ class Slices(NamedTuple):
         asked: From asking for one to its arrival, less those for which a channel is busy with it.
         served: For which the channel is busy with those of all its tiles.
         ahead: Of these, those of tiles of other groups, which go on before the last one does.
-        own: Of these, those of one tile.
+        tiles: So many that the channel serves.
         nearer: From a request of the nearest of its tiles at the channel to one of the farthest.
     """
 
@@ -23,7 +23,7 @@ class Slices(NamedTuple):
     asked: int
     served: int
     ahead: int
-    own: int
+    tiles: int
     nearer: int
 
 
@@ -104,7 +104,8 @@ class Costs(NamedTuple):
     room: int
 
 
-#: Where a table of costs has the cycles for which a channel is busy with the mask of one tile.
+#: Where a table of costs has for which a channel is busy with the mask of one tile, in parts of a
+#: cycle.
 MASK_SERVED = 56
 
 

@@ -1,12 +1,14 @@
 """What the parts of FlatAttention's plans take, by the laws of network, memory and engines."""
 
 from functools import lru_cache
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
 from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from tlm.offchip.times import OffChipLaw, load_law, store_law
 from workloads.kernels.attention.core import products
 from workloads.kernels.attention.flat_costs import Slices, Stored, Together
@@ -162,12 +164,13 @@ def _of_keys(laws: Laws, groups: Groups, keys: int) -> tuple[int, ...]:
 
 
 def _of_block(laws: Laws, groups: Groups, rows: int, keys: int) -> tuple[int, ...]:
-    """Costs that depend on both, and for which a channel is busy with one tile's mask."""
+    """Costs that depend on both, and for which a channel is busy with one tile's mask, in parts."""
     place, shape = laws.problem.place, laws.problem.shape
     block, flits = Block(rows, keys, shape.qk_depth, shape.v_depth), laws.flits("mask", rows, keys)
+    wide, served = place.vector.pass_cycles(rows, keys), PARTS_OF_A_CYCLE
     mask = _own(laws, groups, flits) if shape.causal else _slices(laws, groups, "mask", flits)
-    served = mask.own if laws.edge is not None and shape.causal else 1
-    wide = place.vector.pass_cycles(rows, keys)
+    if laws.edge is not None and shape.causal:
+        served = _load(laws, flits).served_parts
     return (*products(place, block), wide, *mask, served, _room(laws, groups))
 
 
@@ -237,8 +240,9 @@ def _own(laws: Laws, groups: Groups, flits: int) -> Slices:
 def _loaded(laws: Laws, way: _Ways, flits: int, port: int, there: int) -> Slices:
     """Of slices that come from off-chip memory."""
     law, nearer = _load(laws, flits), way.nearer * laws.timing.hop_cycles
-    served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
-    return Slices(port, there, asked, way.most * served, way.others * served, served, nearer)
+    served, ahead = (ceil(tiles * law.served_cycles) for tiles in (way.most, way.others))
+    asked = law.alone_cycles(way.hops) - ceil(law.served_cycles)
+    return Slices(port, there, asked, served, ahead, way.most, nearer)
 
 
 @lru_cache(1 << 14)
@@ -259,10 +263,9 @@ def _stored(laws: Laws, groups: Groups, flits: int) -> Stored:
     if edge is None:
         return Stored(0, 0, 0, 0)
     law, way = store_law(timing, edge, flits), _ways(laws, groups, "q")
-    written = law.alone_cycles(way.hops) - law.sent_flits - law.served_cycles
-    return Stored(
-        law.sent_flits, way.most * law.paced_cycles, way.others * law.paced_cycles, written
-    )
+    written = law.alone_cycles(way.hops) - law.sent_flits - ceil(law.served_cycles)
+    served, ahead = (ceil(tiles * law.paced_cycles) for tiles in (way.most, way.others))
+    return Stored(law.sent_flits, served, ahead, written)
 
 
 @lru_cache(1 << 10)

@@ -19,7 +19,7 @@ class MaskChannels(NamedTuple):
 
     channels: int
     cols: int
-    served: int
+    served: float
 
 
 @allocating
@@ -46,7 +46,7 @@ def mask_loads(  # type: ignore[no-untyped-def]  # arrays, of types that Numba f
     loads = np.zeros((len(known), 2), dtype=np.int64)
     if not channels:
         for mask in range(len(known)):
-            loads[mask, 0] = edge.served if tiles[mask].any() else 0
+            loads[mask, 0] = int(np.ceil(edge.served)) if tiles[mask].any() else 0
         return loads
     counts = np.zeros((plan.beside, len(known)), dtype=np.int64)
     for other in range(plan.groups):

@@ -154,7 +154,7 @@ def _bring_mask(
     """Tiles bring a mask of their own."""
     free, own = at[_M_FREE, 0], costs.mask
     own = Slices(
-        own.port, own.there, own.asked, loads[mask, 0], loads[mask, 1], own.own, own.nearer
+        own.port, own.there, own.asked, loads[mask, 0], loads[mask, 1], own.tiles, own.nearer
     )
     if order.parts:
         now = _bring(at, 1, free, costs.unseen, costs, now)
@@ -224,8 +224,8 @@ def _ask_at_first(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now:
         now = ask(at, into, slot, 0, _cost(into, costs), costs.ask, now)
         for other in range(place + 1, asks):
             later, cycles = _cost(_first_ask(other, order)[0], costs), (other - place) * costs.ask
-            tiles = later.served // max(later.own, 1)
-            at[into, slot] += later.own * sooner(tiles, later.nearer, cycles + 1)
+            ahead = sooner(later.tiles, later.nearer, cycles + 1)
+            at[into, slot] += later.served * ahead // max(later.tiles, 1)
     return now
 
 

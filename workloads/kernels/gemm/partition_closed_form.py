@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import load_law
+from tlm.offchip.times import in_cycles, load_law
 from workloads.kernels.gemm.partition_gemm import moves_of, neighbours
 from workloads.kernels.gemm.partition_plan import PartitionPlan
 from workloads.kernels.parts.routes import Link, link_flits
@@ -238,7 +238,8 @@ def _loaded(plan: PartitionPlan, edge: Edge, timing: NocTiming) -> list[_Times]:
     most = np.array([sharers[edge.channel(tile)] for tile in tiles])
     turn, hops = (np.array([*map(of, tiles)]) for of in (edge.number, edge.hops))
     begin = law.alone_cycles(hops.max()) - (hops.max() - hops) * law.way_cycles // 2
-    return [begin + (turn + part * most) * law.served_cycles for part in range(plan.parts)]
+    served = [in_cycles((turn + part * most) * law.served_parts) for part in range(plan.parts)]
+    return [begin + each for each in served]
 
 
 def _busiest_link(down: _Ring, across: _Ring, plan: PartitionPlan) -> int:

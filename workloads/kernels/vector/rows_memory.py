@@ -8,7 +8,6 @@ import numpy as np
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.zero_load import NocTiming
-from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
 from workloads.kernels.parts.channels import Sharing, sharing
@@ -60,7 +59,7 @@ def loads_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) -> 
     requests: Any = 0
     for place, part in enumerate(operands):
         law = load_law(timing, edge, flits(problem.place, part, *which[1:]))
-        served, count = law.served_parts / PARTS_OF_A_CYCLE, number.of(part)
+        served, count = law.served_cycles, number.of(part)
         often = (count - 1) / np.maximum(steps - 1, 1)
         begin = begin + served
         lag = lag + served * tiles.sooner(len(operands) - place, hop)
@@ -103,8 +102,8 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
     for part, leaves in zip(recipe.results, leaving(recipe, problem.inner), strict=True):
         law = store_law(timing, edge, flits(problem.place, part, *which[1:]))
         # One after the other they come through the port, and are written.
-        served = law.served_parts / PARTS_OF_A_CYCLE
-        sent: Any = np.maximum(served, law.sent_flits)
+        served = law.served_cycles
+        sent = law.paced_cycles
         count = number.of(part)
         storing = ceil_div(tiles.most, which[0] if part.name == recipe.reduced else 1)
         held = held + storing * count * served
