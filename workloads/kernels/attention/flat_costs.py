@@ -80,8 +80,8 @@ class Costs(NamedTuple):
         unseen: What all tiles bring beside it, if tiles have parts of masks.
         total: Results.
         o: Results.
-        room: Flits of Q that buffers take on the way to tiles that have slices of their own; -1:
-            all slices go along the group's columns, or come from memory.
+        packet: Flits of a packet of Q, if tiles of a row send other slices to themselves; else 0.
+        room: Flits of Q that buffers take on the way to these.
     """
 
     scores: int
@@ -101,6 +101,7 @@ class Costs(NamedTuple):
     unseen: Slices
     total: Stored
     o: Stored
+    packet: int
     room: int
 
 
@@ -118,7 +119,7 @@ def costs_of(own: Numbers[int]) -> Costs:
         unseen=_slices(own, 17), total=_stored(own, 24), o=_stored(own, 28),
         k=_slices(own, 32), v=_slices(own, 39),
         scores=own[46], output=own[47], wide=own[48], mask=_slices(own, 49),
-        room=own[57],
+        packet=own[57], room=own[58],
     )  # fmt: skip
 
 

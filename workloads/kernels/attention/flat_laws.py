@@ -171,15 +171,15 @@ def _of_block(laws: Laws, groups: Groups, rows: int, keys: int) -> tuple[int, ..
     mask = _own(laws, groups, flits) if shape.causal else _slices(laws, groups, "mask", flits)
     if laws.edge is not None and shape.causal:
         served = _load(laws, flits).served_parts
-    return (*products(place, block), wide, *mask, served, _room(laws, groups))
+    return (*products(place, block), wide, *mask, served, *_meeting(laws, groups))
 
 
-def _room(laws: Laws, groups: Groups) -> int:
-    """See `Costs.room`."""
-    lies_here = laws.edge is None and laws.operands not in BY_MESSAGES
-    if not lies_here or groups.size[0] > 1 or groups.size[1] == 1:
-        return -1
-    return laws.timing.input_places + laws.timing.packet_bound
+def _meeting(laws: Laws, groups: Groups) -> tuple[int, int]:
+    """See `Costs.packet` and `Costs.room`."""
+    if laws.operands in BY_MESSAGES or groups.size[0] > 1 or groups.size[1] == 1:
+        return 0, 0
+    packet = laws.timing.packet_bound
+    return packet, laws.timing.input_places + packet
 
 
 def _reduction(laws: Laws, groups: Groups, flits: int, cycles: int) -> Reduction:

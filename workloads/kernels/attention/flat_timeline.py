@@ -63,14 +63,26 @@ def _wait_for_own(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now:
 
     Those go in one packet each, and between two of them a packet of Q.
     """
-    own = costs.k.port
-    if order.padded:
+    own, packets = costs.k.port, -(-costs.q.port // costs.packet)
+    if order.padded and packets > 1:
         own += costs.mask.port
-    if order.depth == 1 and not order.shared:
+    if order.depth == 1 and not order.shared and packets > 1 + (order.padded != 0):
         own += costs.v.port
     at[_Q_THERE, 0] += own
     held = max(0, own - costs.room) if costs.q.port > costs.room else 0
     return Free(now.matrix, now.vector, now.transfer + held, now.channel, now.ahead)
+
+
+@inlined
+def _wait_for_block(parts: int, free: int, come: int, cost: Slices, now: Free) -> Free:
+    """Hold what comes together up, on its way back to the other tiles of a row.
+
+    These send themselves a block as soon as their parts have left, it has come and its buffer is
+    free.
+    """
+    begin = max(parts + 1, free, come)
+    vector = max(now.vector, begin + cost.port) if begin < now.vector else now.vector
+    return Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
 
 
 @inlined
@@ -83,7 +95,7 @@ def _bring_keys(
         now = _ask_queries(at, item.stream, order, costs, now)
     if item.block == 0:
         now = send(at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, now)
-        if item.stream == 0 and costs.room >= 0:
+        if item.stream == 0 and costs.ask == 0 and costs.packet:
             now = _wait_for_own(at, order, costs, now)
     if item.brings:
         now = send(at, _K_THERE, held, at[_K_IN, held], at[_K_FREE, held], costs.k, now)
@@ -289,6 +301,9 @@ def timeline(
             at[_M_FREE, 0] = vector
         vector += costs.wide + (0 if first else costs.column)
         now = meet(vector, costs.rows, now)
+        if costs.packet and order.depth > 1 and item.brings and not order.shared:
+            held = item.load % order.held
+            now = _wait_for_block(vector, at[_V_FREE, held], at[_V_IN, held], costs.v, now)
         if order.depth > 1:
             now = _bring_values(at, item, order, costs, now)
             if item.last and states > 1:
@@ -297,6 +312,11 @@ def timeline(
                 now = _ask_block(at, False, item.load + order.held, loads, order, costs, now)
         vector = now.vector + 4 * costs.wide + (2 if first else 6) * costs.column
         now = meet(vector, costs.rows, now)
+        if costs.packet and order.depth > 1 and number + 2 < items:
+            behind = following(work, order, after)
+            held = behind.load % order.held
+            if behind.brings:
+                now = _wait_for_block(vector, at[_K_FREE, held], at[_K_IN, held], costs.k, now)
         vector = now.vector + costs.column
         if not first:
             state = item.stream % states
