@@ -291,7 +291,9 @@ def error_pct(
     [
         (("flash-attention-2", "flash-attention-3"), 3, 10),
         (("tile-attention",), 6, 16),
-        (("flat-attention naive", "flat-attention async"), 3, 13),
+        # Without memory groups of a row wait for tiles' own blocks less than the form has it: masks
+        # leave some of these out.
+        (("flat-attention naive", "flat-attention async"), 3, 14),
     ],
 )
 def test_the_closed_form_is_near_lt(
