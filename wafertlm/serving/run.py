@@ -1,7 +1,7 @@
 """A model served on a chip under a request trace or a generated load."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import level_error, rests_on
 from wafertlm.serving.highest import highest_rate
 from wafertlm.serving.interval import Interval, interval
+from wafertlm.serving.notes import notes_of_chip, notes_of_load
 from wafertlm.serving.objectives import missed
 from wafertlm.serving.service import Service
 from wafertlm.version import __version__
@@ -131,12 +132,10 @@ def served(
         "notes": [
             f"accuracy: {profile.told}",
             *between.notes,
-            *_notes(merged),
+            *notes_of_load(merged),
             *missed(service, merged),
             *([] if highest is None else highest.notes(merged)),
-            *_area_notes(service),
-            *_idle_notes(service.groups.get("groups", {}), service.chip),
-            *_residency_notes(service),
+            *notes_of_chip(service),
         ],
     }
     return Served(service, made, merged, result)
@@ -163,62 +162,6 @@ def _profile_error(service: Service) -> ProfileError:
         "profile_pct is null: published rows are of the models' own weights, without "
         "--expert-parallel and --draft-tokens",
     )
-
-
-def _notes(figures: Mapping[str, Any]) -> list[str]:
-    notes = []
-    if figures["energy_j"] is None:
-        notes.append("energy: the chip's profile has no figures for it")
-    if figures["overloaded"]:
-        notes.append(
-            "overloaded: requests came faster than they were served; more than one in twenty had "
-            "yet to start when the last came, so times depend on how many there were"
-        )
-    return notes
-
-
-def _area_notes(service: Service) -> list[str]:
-    chip = service.chip
-    if not isinstance(chip, Chip) or chip.area is None or core_mm2(chip) is not None:
-        return []
-    return ["area: the chip's array and memory are beyond the points of its profile's [area]"]
-
-
-def _idle_notes(groups: Mapping[str, Any], chip: Any) -> list[str]:
-    # Each of two pools has the tiles of the chip that neither has.
-    idle = groups.get("prefill", groups).get("idle_tiles", 0)
-    tiles = chip.grid.rows * chip.grid.cols if idle else 0
-    return [f"tiles: {idle:,} of the chip's {tiles:,} have no group and stand still"] * bool(idle)
-
-
-def _residency_notes(service: Service) -> list[str]:
-    """What tiles keep, by pool where there are two, and what a profile asks for in vain."""
-    found = service.residency.get("residency")
-    if found is None:
-        return []
-    pools = found if "decode" in found else {"": found}
-    notes = [
-        f"residency: {_kept(kept.get('stages', [kept]), pool)}" for pool, kept in pools.items()
-    ]
-    rules = getattr(service.chip, "residency", None)
-    asked = rules is not None and (rules.experts != "none" or rules.prefetch != "none")
-    if asked and service.model.experts is not None and service.groups:
-        notes.append(
-            "residency: groups of tiles keep no experts and load none ahead, whatever "
-            "residency.experts and residency.prefetch ask for"
-        )
-    return notes
-
-
-def _kept(stages: Sequence[Mapping[str, Any]], pool: str) -> str:
-    shares = sorted(100 * each["weight_share"] for each in stages)
-    least, most = f"{shares[0]:.3g}", f"{shares[-1]:.3g}"
-    weights = (
-        f"{most} % of the weights" if least == most else f"{least} to {most} % of a stage's weights"
-    )
-    tokens = min(each["kv_tokens"] for each in stages)
-    where = f"tiles of the {pool} pool" if pool else "tiles"
-    return f"{where} keep {weights}, and keys and values of {tokens:,} tokens"
 
 
 def _run_name(service: Service, has_rows: bool) -> str:

@@ -1,0 +1,75 @@
+"""What a served load's figures do not say by themselves, in words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tlm.chips import Chip
+from tlm.chips.area import core_mm2
+from wafertlm.serving.service import Service
+
+
+def notes_of_load(figures: Mapping[str, Any]) -> list[str]:
+    """That energy is unknown, and that requests came too fast.
+
+    Args:
+        figures: Means over the seeds, as `workloads.serving.result` has them.
+    """
+    notes = []
+    if figures["energy_j"] is None:
+        notes.append("energy: the chip's profile has no figures for it")
+    if figures["overloaded"]:
+        notes.append(
+            "overloaded: requests came faster than they were served; more than one in twenty had "
+            "yet to start when the last came, so times depend on how many there were"
+        )
+    return notes
+
+
+def notes_of_chip(service: Service) -> list[str]:
+    """Areas that are unknown, tiles that stand still, and what tiles keep."""
+    idle = _idle_notes(service.groups.get("groups", {}), service.chip)
+    return [*_area_notes(service), *idle, *_residency_notes(service)]
+
+
+def _area_notes(service: Service) -> list[str]:
+    chip = service.chip
+    if not isinstance(chip, Chip) or chip.area is None or core_mm2(chip) is not None:
+        return []
+    return ["area: the chip's array and memory are beyond the points of its profile's [area]"]
+
+
+def _idle_notes(groups: Mapping[str, Any], chip: Any) -> list[str]:
+    # Each of two pools has the tiles of the chip that neither has.
+    idle = groups.get("prefill", groups).get("idle_tiles", 0)
+    tiles = chip.grid.rows * chip.grid.cols if idle else 0
+    return [f"tiles: {idle:,} of the chip's {tiles:,} have no group and stand still"] * bool(idle)
+
+
+def _residency_notes(service: Service) -> list[str]:
+    """What tiles keep, by pool where there are two, and what a profile asks for in vain."""
+    found = service.residency.get("residency")
+    if found is None:
+        return []
+    pools = found if "decode" in found else {"": found}
+    notes = [
+        f"residency: {_kept(kept.get('stages', [kept]), pool)}" for pool, kept in pools.items()
+    ]
+    rules = getattr(service.chip, "residency", None)
+    asked = rules is not None and (rules.experts != "none" or rules.prefetch != "none")
+    if asked and service.model.experts is not None and service.groups:
+        notes.append(
+            "residency: groups of tiles keep no experts and load none ahead, whatever "
+            "residency.experts and residency.prefetch ask for"
+        )
+    return notes
+
+
+def _kept(stages: Sequence[Mapping[str, Any]], pool: str) -> str:
+    shares = sorted(100 * each["weight_share"] for each in stages)
+    least, most = f"{shares[0]:.3g}", f"{shares[-1]:.3g}"
+    weights = (
+        f"{most} % of the weights" if least == most else f"{least} to {most} % of a stage's weights"
+    )
+    tokens = min(each["kv_tokens"] for each in stages)
+    where = f"tiles of the {pool} pool" if pool else "tiles"
+    return f"{where} keep {weights}, and keys and values of {tokens:,} tokens"
