@@ -46,22 +46,12 @@ def _idle_notes(groups: Mapping[str, Any], chip: Any) -> list[str]:
 
 
 def _residency_notes(service: Service) -> list[str]:
-    """What tiles keep, by pool where there are two, and what a profile asks for in vain."""
+    """What tiles keep, by pool where there are two."""
     found = service.residency.get("residency")
     if found is None:
         return []
     pools = found if "decode" in found else {"": found}
-    notes = [
-        f"residency: {_kept(kept.get('stages', [kept]), pool)}" for pool, kept in pools.items()
-    ]
-    rules = getattr(service.chip, "residency", None)
-    asked = rules is not None and (rules.experts != "none" or rules.prefetch != "none")
-    if asked and service.model.experts is not None and service.groups:
-        notes.append(
-            "residency: groups of tiles keep no experts and load none ahead, whatever "
-            "residency.experts and residency.prefetch ask for"
-        )
-    return notes
+    return [f"residency: {_kept(kept.get('stages', [kept]), pool)}" for pool, kept in pools.items()]
 
 
 def _kept(stages: Sequence[Mapping[str, Any]], pool: str) -> str:

@@ -1,6 +1,7 @@
 """What tiles keep of a model: the order, what fits, and that it is not read from memory again."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,10 @@ from workloads.serving.price.iteration import (
     Passed,
     Routed,
     Unneeded,
+    WithExperts,
     alike,
 )
+from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.residency import Residency
 from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.schedulers import make_scheduler
@@ -183,6 +186,25 @@ def test_experts_of_a_layer_are_all_there_once(hottest: bool, fetched: str, toke
     assert sum(ahead) == (48 if fetched != "none" else 0)
 
 
+@pytest.mark.parametrize("fetched", ["none", "hottest", "random"])
+@pytest.mark.parametrize("tokens", [1, 16, 1024])
+def test_layers_of_a_stage_have_their_experts_once(fetched: str, tokens: int) -> None:
+    keeping = Keeping(48, True, 12, True, fetched, 1)
+    passed = Passed(tokens, range(48))
+    parts = Iterations(EXPERTS, keeping, whole_layers=True).parts(passed)
+    apart = Iterations(EXPERTS, keeping).parts(passed)
+    assert sum(count for _, count in parts) == 48
+    read = 0
+    for part, count in parts:
+        assert isinstance(part, Kept) and isinstance(part.part, WithExperts)
+        both = [each for each in (part.part.here, part.part.away) if each is not None]
+        assert sum(each.needed for each in both) == round(distinct_experts(128, 8, tokens))
+        assert part.part.loads == (fetched != "none")
+        assert all("not kept" not in name for name in part.only)
+        read += count * (part.part.away.needed if part.part.away else 0)
+    assert read == sum(part.needed * count for part, count in apart if isinstance(part, Routed))
+
+
 def test_the_hottest_experts_are_needed_most() -> None:
     hot, some = (chosen(128, 8, 16, 12, hottest=hottest) for hottest in (True, False))
     assert 12 >= hot.kept > some.kept
@@ -223,11 +245,19 @@ def test_serving_by_what_tiles_keep() -> None:
     assert run(trace, make_scheduler("continuous"), few)["kv"]["spilled_bytes"] > 0
 
 
-def groups(mib: float, *, wanted: int = 0, model: Any = DENSE, **parallel: Any) -> GroupsPrice:
+def groups(
+    mib: float, *changes: str, wanted: int = 0, model: Any = DENSE, **parallel: Any
+) -> GroupsPrice:
     """Pipelines of groups of the large-core chip with so much memory a tile."""
-    chip = find_tiles("npusim-large", (f"tile.sram_kib={mib * MIB}",))
+    chip = find_tiles("npusim-large", (f"tile.sram_kib={mib * MIB}", *changes))
     named = Parallel(**parallel)
     return GroupsPrice(model, groups_on(chip, named), named, kv_wanted_tokens=wanted)
+
+
+def experts_in_groups(experts: str, prefetch: str) -> GroupsPrice:
+    """The same of a model with experts, by what rules say of these."""
+    rules = f"residency.experts={experts}", f"residency.prefetch={prefetch}"
+    return groups(256, *rules, model=EXPERTS, tensor=4, pipeline=16)
 
 
 def test_stages_of_a_pipeline_keep_layers_of_their_own() -> None:
@@ -298,8 +328,49 @@ def test_decoding_requests_of_groups_find_their_tokens_in_sram() -> None:
         assert costs.seconds[0] == decode(of, in_sram=in_sram)
 
 
-def test_groups_keep_no_layers_with_experts_and_none_where_all_tiles_had_all() -> None:
-    experts = groups(128, model=EXPERTS, tensor=4, pipeline=16)
-    assert [each.layers for each in experts.kernels.residencies] == [0] * 16
+def test_stages_keep_layers_then_experts_of_each(tmp_path: Path) -> None:
+    of = experts_in_groups("hottest", "none")
+    for each, layers in zip(of.kernels.residencies, of.planner.stretches, strict=True):
+        assert each.buffers + each.activations + each.kv + each.weights == 256 * 2**20
+        assert each.layers == len(layers) == 3
+        # Its part of an expert is 2,359,296 bytes.
+        assert 3 * 2_359_296 * each.experts <= each.weights
+    first, *_, last = of.kernels.residencies
+    assert first.experts > last.experts > 0  # which has the output head, too
+    with pytest.raises(InputError, match="layers with experts of which are kept"):
+        of.at_level(LevelRuns("lt", tmp_path))
+
+
+def test_experts_that_groups_keep_or_load_ahead_save_time_and_bytes() -> None:
+    batch, prompt = Batch((), 16, 16 * 1024, 16), Batch(((512, 0),), 0, 0, 1)
+    none, random, hottest = (
+        experts_in_groups(which, "none").cost(batch) for which in ("none", "random", "hottest")
+    )
+    assert none.seconds > random.seconds > hottest.seconds
+    assert none.expert_bytes > random.expert_bytes > hottest.expert_bytes
+    assert none.energy_j and hottest.energy_j and none.energy_j > hottest.energy_j
+    away, ahead, lucky = (
+        experts_in_groups("none", which).cost(prompt) for which in ("none", "random", "hottest")
+    )
+    assert away.seconds > ahead.seconds >= lucky.seconds
+    # What is loaded and not needed is read all the same.
+    assert ahead.expert_bytes >= lucky.expert_bytes >= away.expert_bytes
+
+
+def test_a_group_reads_the_experts_that_it_does_not_keep() -> None:
+    of = experts_in_groups("hottest", "none")
+    parts = {part for part, _ in of.planner.planned(Batch(((64, 0),), 0, 0, 1)).counted()}
+    found = [each for each in parts if isinstance(each, Kept) and "router" in each.only]
+    assert found
+    for part in found:
+        for kernel in of.kernels.of(part):
+            if isinstance(kernel.operator, Product):
+                reads = kernel.operator.name.endswith("not kept")
+                assert (kernel.ground.place.offchip is not None) == reads
+    names = {each.operator.name for part in found for each in of.kernels.of(part)}
+    assert {"expert down", "expert down, not kept"} <= names
+
+
+def test_where_all_tiles_had_all_weights_none_are_kept() -> None:
     whole = groups(512, tensor=4, pipeline=16, partition="input")
     assert [each.weights for each in whole.kernels.residencies] == [0] * 16

@@ -18,7 +18,7 @@ from workloads.machine.groups import Parallel, Pipeline, hand_over_moves
 from workloads.machine.network import Network
 from workloads.machine.place import Place, Rectangle, chip_place
 from workloads.models import Model
-from workloads.models.operators import Operator
+from workloads.models.operators import Operator, Product, before_experts
 from workloads.serving.price.group_mapping import Ground, GroupKernel, GroupMapping, Relayout
 from workloads.serving.price.iteration import (
     Decode,
@@ -29,8 +29,9 @@ from workloads.serving.price.iteration import (
     StageHandOver,
     part_operators,
 )
+from workloads.serving.price.kept_weights import Held, Matrix
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.residency import Residency, stage_residencies
+from workloads.serving.price.residency import Residency, stage_residencies, weights_of_group
 
 #: Parts of an iteration on a pipeline.
 GroupPart = Part | StageHandOver | Kept
@@ -83,18 +84,26 @@ class GroupKernels:
 
         group = replace(place(farthest, share), placement=parallel.placement)
         tile = place(Rectangle(farthest.row, farthest.col, 1, 1), Fraction(1, rows))
+        self._partition, self._choices = parallel.partition, choices
         self.residencies: list[Residency] = []
-        own, partition = chip.residency, parallel.partition
-        if own is not None:
-            wanted = kv_wanted_tokens
-            # Where each tile would have all weights of its stage, none are kept.
+        self._held: dict[Matrix, Held] = {}
+        if chip.residency is not None:
+            if parallel.partition != "input":  # each tile would have all weights of its stage
+                self._held = weights_of_group(model, parallel.tensor)
+            mapping = self._of_kept(group, tile)
             self.residencies = stage_residencies(
-                model, chip, tile, parallel.tensor, stretches, wanted, weights=partition != "input"
+                model,
+                chip,
+                group,
+                stretches,
+                kv_wanted_tokens,
+                self._held,
+                lambda tokens: _product_cycles(mapping, list(before_experts(model, tokens))),
             )
             buffers = min(each.buffers + each.activations for each in self.residencies)
             group, tile = (replace(each, tile_bytes=buffers) for each in (group, tile))
-        self.mapping = GroupMapping(model, group, tile, partition, choices)
-        self._tile, self._partition, self._choices = tile, partition, choices
+        self.mapping = GroupMapping(model, group, tile, parallel.partition, choices)
+        self._tile = tile
         self._kept: dict[tuple[str, ...], GroupMapping] = {}
         # Sends go from anywhere to anywhere.
         self._chip_place = replace(group, rows=rows, cols=chip.grid.cols, offchip=None)
@@ -132,12 +141,19 @@ class GroupKernels:
     def _keeping(self, only: tuple[str, ...]) -> GroupMapping:
         """Plans products whose weights, or those of some of them, lie in the tiles."""
         if only not in self._kept:
-            by = "k" if self._partition == "auto" else self._partition
-            there, held = replace(self.mapping.group, offchip=None), self.residencies[0].held
-            self._kept[only] = GroupMapping(
-                self._model, there, self._tile, by, self._choices, held, only, self.mapping
-            )
+            self._kept[only] = self._of_kept(self.mapping.group, self._tile, only, self.mapping)
         return self._kept[only]
+
+    def _of_kept(
+        self,
+        group: Place,
+        tile: Place,
+        only: tuple[str, ...] = (),
+        others: GroupMapping | None = None,
+    ) -> GroupMapping:
+        by = "k" if self._partition == "auto" else self._partition
+        there, of = replace(group, offchip=None), (by, self._choices, self._held)
+        return GroupMapping(self._model, there, tile, *of, only, others)
 
     def _hand_over(self, part: StageHandOver) -> GroupKernel:
         """Of the rows that a tile has at the end of a layer, between the stages that take longest.
@@ -163,3 +179,9 @@ class GroupKernels:
         mapped = Mapped("hand-over", sizes, plan, cycles)
         ground = Ground(self._chip_place, KERNELS_OWN, 1)
         return GroupKernel(Relayout("hand-over", *sizes), ground, mapped, 1)
+
+
+def _product_cycles(mapping: GroupMapping, operators: list[Operator]) -> int:
+    """Cycles of the products among some operators."""
+    kernels = mapping.layer(operators)
+    return sum(each.cycles for each in kernels if isinstance(each.operator, Product))

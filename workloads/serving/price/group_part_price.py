@@ -6,9 +6,10 @@ from tlm.chips import Chip
 from tlm.level_errors import EXACT, Between
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import Model
+from workloads.serving.price.energy import TileTraffic, kernel_energy_j
 from workloads.serving.price.group_kernels import GroupKernels, GroupPart
 from workloads.serving.price.group_mapping import Ground, GroupKernel
-from workloads.serving.price.iteration import Decode, Layer, needed
+from workloads.serving.price.iteration import Decode, Kept, Layer, WithExperts, needed
 from workloads.serving.price.level_ratios import LevelRatios
 from workloads.serving.price.level_runs import LevelRuns, Ran
 from workloads.serving.price.mapping import Mapped
@@ -68,6 +69,9 @@ class GroupPrices:
                 macs = KERNELS[each.mapped.kernel].macs(each.mapped.sizes, each.mapped.choices)
                 of_one = plan_energy_j(self._chip, each.ground.place, each.mapped.plan, macs)
                 joules += (of_one or 0.0) * each.times * each.ground.tiles
+            if self._chip.energy is not None and _loads(part):
+                loaded = TileTraffic(0.0, 0.0, self._model.expert_bytes, 0.0, 0.0)  # by no kernel
+                joules += kernel_energy_j(self._chip.energy, loaded)
             cycles = sum(each.cycles for each in kernels) * self._ratio(part)
             self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
         return self._prices[part]
@@ -128,9 +132,19 @@ class GroupPrices:
         ]
 
     def _expert_bytes(self, part: GroupPart) -> float:
-        if not isinstance(part, Layer) or not part.experts:
+        """Bytes of experts' weights that a part reads."""
+        if isinstance(part, Kept) and isinstance(part.part, WithExperts):
+            read = _loads(part) + (part.part.away.needed if part.part.away else 0)
+        elif isinstance(part, Layer) and part.experts:
+            read = needed(self._model, part.tokens)
+        else:
             return 0.0
-        return needed(self._model, part.tokens) * self._model.expert_bytes
+        return read * self._model.expert_bytes
+
+
+def _loads(part: GroupPart) -> bool:
+    """Whether an expert is loaded while tokens come to the gate of a part's experts."""
+    return isinstance(part, Kept) and isinstance(part.part, WithExperts) and part.part.loads
 
 
 def _variant(kernel: GroupKernel) -> str:

@@ -79,7 +79,7 @@ class GroupPlanner:
         self._model, self._micro_batch = model, micro_batch
         self.stretches = stretches_of(model.layers, stages)
         kept = keepings or [Keeping()] * stages
-        self._parts = [Iterations(model, each) for each in kept]
+        self._parts = [Iterations(model, each, whole_layers=True) for each in kept]
 
     def planned(self, batch: Batch) -> DiePlan:
         """An iteration."""

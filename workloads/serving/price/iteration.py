@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
+from tlm.errors import InputError
 from workloads.models import Model
 from workloads.models.operators import (
     Operator,
+    Product,
     after_experts,
     before_experts,
     decode_attention,
@@ -32,6 +34,8 @@ BITS = 6
 PROMPT_BITS = 5
 _ALIKE = 16
 _NONE = range(0)
+#: Of operators of experts that do not lie in the tiles beside others that do.
+_AWAY = ", not kept"
 
 
 class Layer(NamedTuple):
@@ -150,17 +154,35 @@ Part = Layer | Prompt | Decode | Head
 
 
 @dataclass(frozen=True, slots=True)
+class WithExperts:
+    """All but attention of a layer with experts, some of which lie in the tiles.
+
+    Attributes:
+        tokens: New tokens.
+        here: Experts in the tiles that get any, with one that was loaded while tokens came to the
+            gate; None: none do.
+        away: Others that get any; None: none do.
+        loads: Whether an expert was loaded so, be it needed or not.
+    """
+
+    tokens: int
+    here: Routed | None
+    away: Routed | None
+    loads: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """A part whose weights lie in the tiles.
 
     Attributes:
-        part: All but attention of a dense layer, what comes before or after the experts of another
-            one, experts, or the output head.
+        part: All but attention of a layer, what comes before or after its experts, experts, or the
+            output head.
         fetched: Whether they are an expert that was loaded while tokens came to the gate.
-        only: Products of a dense layer whose weights these are; none: all of them.
+        only: Products of a layer whose weights these are; none: all of them.
     """
 
-    part: Layer | Head | Before | Routed | After
+    part: Layer | Head | Before | Routed | After | WithExperts
     fetched: bool = False
     only: tuple[str, ...] = ()
 
@@ -171,7 +193,7 @@ class Unneeded:
 
 
 #: With those of a die of a wafer, of a pipeline, and with what tiles keep.
-AnyPart = Part | Before | Routed | After | Draft | StageHandOver | Kept | Unneeded
+AnyPart = Part | Before | Routed | After | Draft | StageHandOver | WithExperts | Kept | Unneeded
 
 
 class Keeping(NamedTuple):
@@ -194,6 +216,18 @@ class Keeping(NamedTuple):
     fetched: str = "none"
     fetched_from: int = 0
     also: tuple[str, ...] = ()
+
+    def check_level(self, model: Model, first: int, level: str) -> None:
+        """Hold that layers from a ``first`` one on, as they are kept, have prices of a level.
+
+        Raises:
+            InputError: if any of those that are kept has experts.
+        """
+        if model.count(range(first, self.layers)).experts:
+            raise InputError(
+                f"--level: found {level} with '{model.name}', layers with experts of which are "
+                "kept in the tiles; allowed: perf, or models without experts"
+            )
 
 
 _NOTHING = Keeping()
@@ -244,11 +278,41 @@ class DecodingOnly(NamedTuple):
 Stage = Passed | Attended | Decoded | Head
 
 
-class Iterations:
-    """The stages of a model's iterations, and the parts of each."""
+class _Needs(NamedTuple):
+    """Experts that some layers need, each of which gets an equal share of the tokens.
 
-    def __init__(self, model: Model, keeping: Keeping = _NOTHING) -> None:
-        self._model, self._keeping = model, keeping
+    Attributes:
+        here: Of a layer, those that are kept.
+        away: Of a layer, others.
+        hits: Layers of which one of the others was loaded ahead.
+        loads: Whether any are loaded ahead.
+        share: Tokens of each.
+    """
+
+    here: int
+    away: int
+    hits: int
+    loads: bool
+    share: float
+
+    def routed(self, count: int) -> Routed | None:
+        """So many of them; None: there are none."""
+        return Routed(count, rounded(round(self.share * count))) if count else None
+
+
+class Iterations:
+    """The stages of a model's iterations, and the parts of each.
+
+    Args:
+        model: The model.
+        keeping: What tiles keep of it.
+        whole_layers: Whether a layer whose experts are partly kept is one part.
+    """
+
+    def __init__(
+        self, model: Model, keeping: Keeping = _NOTHING, *, whole_layers: bool = False
+    ) -> None:
+        self._model, self._keeping, self._whole_layers = model, keeping, whole_layers
         self._everywhere = range(model.layers)
 
     def operators(self, batch: Batch) -> list[tuple[Operator, int]]:
@@ -313,7 +377,9 @@ class Iterations:
         dense, experts, *_ = model.count(range(first, border))
         if dense:
             yield Kept(Layer(tokens, False)), dense
-        if experts:
+        if experts and self._whole_layers:
+            yield from self._with_experts(tokens, experts)
+        elif experts:
             yield Kept(Before(tokens)), experts
             yield from self._experts(tokens, experts)
             yield Kept(After(tokens)), experts
@@ -326,29 +392,48 @@ class Iterations:
         if experts:
             yield Layer(tokens, True), experts
 
+    def _with_experts(self, tokens: int, layers: int) -> Iterator[tuple[AnyPart, int]]:
+        """Some layers, whose experts are kept, loaded ahead or neither."""
+        needs = self._needs(tokens, layers)
+        for ahead, count in ((1, needs.hits), (0, layers - needs.hits)):
+            if count:
+                here, away = needs.routed(needs.here + ahead), needs.routed(needs.away - ahead)
+                part = WithExperts(tokens, here, away, needs.loads)
+                kept = tuple(
+                    each.name
+                    for each in part_operators(self._model, part)
+                    if isinstance(each, Product) and not each.name.endswith(_AWAY)
+                )
+                yield Kept(part, only=kept), count
+
     def _experts(self, tokens: int, layers: int) -> Iterator[tuple[AnyPart, int]]:
-        """Experts of some layers that get any tokens, equal shares: kept, loaded ahead, others."""
+        """Experts alone of some layers: kept, loaded ahead, others."""
+        needs = self._needs(tokens, layers)
+        misses = layers - needs.hits
+        if here := needs.routed(needs.here):
+            yield Kept(here), layers
+        if needs.hits:
+            ahead = needs.routed(1)
+            assert ahead is not None
+            yield Kept(ahead, fetched=True), needs.hits
+        if needs.loads and misses:
+            yield Unneeded(), misses
+        for fewer, count in ((1, needs.hits), (0, misses)):
+            if count and (away := needs.routed(needs.away - fewer)):
+                yield away, count
+
+    def _needs(self, tokens: int, layers: int) -> _Needs:
+        """Experts of some layers that get any tokens."""
         model, kept = self._model, self._keeping
         assert model.experts is not None
-        experts, copies = model.experts, tokens * model.experts.active
-        wanted = needed(model, tokens)
+        experts, wanted = model.experts, needed(model, tokens)
         chances = chosen(experts.count, experts.active, tokens, kept.experts, hottest=kept.hottest)
         here = min(wanted, round(chances.kept))
-        each, there = copies / wanted, wanted - here
-        if here:
-            yield Kept(Routed(here, rounded(round(each * here)))), layers
-        hits = 0
         ahead = kept.fetched != "none" and kept.experts < experts.count
-        if ahead and tokens >= kept.fetched_from:
-            chance = chances.hottest_other if kept.fetched == "hottest" else chances.any_other
-            hits = round(layers * chance) if there else 0
-            if hits:
-                yield Kept(Routed(1, rounded(round(each))), fetched=True), hits
-            if layers > hits:
-                yield Unneeded(), layers - hits
-        for fewer, count in ((1, hits), (0, layers - hits)):
-            if count and there > fewer:
-                yield Routed(there - fewer, rounded(round(each * (there - fewer)))), count
+        loads, away = ahead and tokens >= kept.fetched_from, wanted - here
+        chance = chances.hottest_other if kept.fetched == "hottest" else chances.any_other
+        hits = round(layers * chance) if loads and away else 0
+        return _Needs(here, away, hits, loads, tokens * experts.active / wanted)
 
     def _decoded(self, stage: Decoded) -> list[tuple[Part, int]]:
         """Attention of decoding requests, of whose kinds each has its share of the layers kept."""
@@ -394,11 +479,23 @@ def part_operators(model: Model, part: AnyPart) -> Iterator[Operator]:
         return routed(model, part.needed, part.copies)
     if isinstance(part, After):
         return after_experts(model, part.tokens)
+    if isinstance(part, WithExperts):
+        return _with_experts(model, part)
     if isinstance(part, Draft):
         return draft(model, part.tokens)
     if isinstance(part, StageHandOver):
         return iter(())
     return head(model, part.rows)
+
+
+def _with_experts(model: Model, part: WithExperts) -> Iterator[Operator]:
+    """Operators of a layer with experts, of which those that are away are told by their names."""
+    yield from before_experts(model, part.tokens)
+    for experts, suffix in ((part.here, ""), (part.away, _AWAY)):
+        if experts is not None:
+            for each in routed(model, experts.needed, experts.copies):
+                yield each._replace(name=each.name + suffix)
+    yield from after_experts(model, part.tokens)
 
 
 def needed(model: Model, tokens: int) -> int:

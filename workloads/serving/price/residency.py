@@ -3,7 +3,8 @@
 Buffers of kernels and activations come first, then blocks of keys and values, then weights as far
 as they fit: layer by layer, each without its routed experts, the output head, then experts, as many
 of each layer. A layer, the head or an expert is kept as a whole; what is left over goes to buffers.
-A stage of a pipeline has few layers. Of the next one it keeps the products that fit, too.
+A stage of a pipeline has few layers. Of the next one, if it is dense, it keeps the products that
+fit, too.
 
 Weights lie in the tiles by one cut of each product, whatever the number of tokens.
 
@@ -12,8 +13,9 @@ before the gate. Where those weights are kept channels are idle meanwhile; batch
 there do not last as long as the load go without (`Residency.fetched_from`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -39,6 +41,10 @@ from workloads.serving.price.kept_weights import (
 )
 
 _KIB = 1024
+#: Tokens of batches that may be large enough for an expert to be loaded ahead.
+_BATCHES = tuple(1 << power for power in range(11))
+#: Cycles of products before a layer's experts, by a batch's tokens: tiles keep their weights.
+Before = Callable[[int], int]
 #: Of a tile that has all of a matrix; what tiles of a group have their partition says.
 _ONE_TILE = GridCut(1, 1, 1, 1, 1, 1)
 
@@ -136,45 +142,43 @@ def residency_of(
     kept_tokens = min(most, wanted_kv_tokens) if kv_tokens is None else kv_tokens
     kv = ceil_div(kept_tokens * model.kv_bytes_per_token, tiles) if kept_tokens else 0
     held = dict(held_weights(model, place, room))
-    return _shared_out(model, chip, place, range(model.layers), held, (kept_tokens, kv))
+    before = _before_experts(model, place, held)
+    return _shared_out(model, chip, place, range(model.layers), held, (kept_tokens, kv), before)
 
 
 def stage_residencies(
     model: Model,
     chip: Chip,
-    tile: Place,
-    tensor: int,
+    group: Place,
     stretches: Sequence[tuple[range, int]],
     wanted_kv_tokens: int,
-    *,
-    weights: bool,
+    held: dict[Matrix, Held],
+    before: Before,
 ) -> list[Residency]:
     """What the tiles of each stage of a pipeline keep of its layers.
-
-    Tiles of a group have parts of a product's weights by K. Layers with experts are not kept.
 
     Args:
         model: The model.
         chip: The chip.
-        tile: A tile, without anything set aside.
-        tensor: Tiles of a group.
+        group: Tiles of a stage, without anything set aside.
         stretches: Of each stage its layers, and bytes of a token's keys and values in its tiles.
         wanted_kv_tokens: Tokens that running requests of the pipeline have at most.
-        weights: Whether weights are kept at all.
+        held: Where weights would lie; none: no weights are kept.
+        before: Cycles of the products before a layer's experts.
     """
-    room = _room(chip, tile)
+    room, tensor = _room(chip, group), group.rows * group.cols
     most = min((room * tensor // of_token for _, of_token in stretches), default=0)
     tokens = min(most // BLOCK_TOKENS * BLOCK_TOKENS, wanted_kv_tokens)
-    held = {
-        matrix: Held(_ONE_TILE, group_bytes(matrix, tensor))
-        for matrix in matrices(model)
-        if weights
-    }
-    group = replace(tile, rows=1, cols=tensor)
+    kept = [(tokens, ceil_div(tokens * of_token, tensor)) for _, of_token in stretches]
     return [
-        _shared_out(model, chip, group, layers, held, (tokens, ceil_div(tokens * of_token, tensor)))
-        for layers, of_token in stretches
+        _shared_out(model, chip, group, layers, held, of_stage, before)
+        for (layers, _), of_stage in zip(stretches, kept, strict=True)
     ]
+
+
+def weights_of_group(model: Model, tensor: int) -> dict[Matrix, Held]:
+    """Where weights would lie in the tiles of a group: each has a part of them by K."""
+    return {matrix: Held(_ONE_TILE, group_bytes(matrix, tensor)) for matrix in matrices(model)}
 
 
 def _room(chip: Chip, place: Place) -> int:
@@ -191,21 +195,21 @@ def _shared_out(
     stretch: range,
     held: dict[Matrix, Held],
     kept: tuple[int, int],
+    before: Before,
 ) -> Residency:
     """What tiles keep of some layers beside tokens, and the bytes of a tile that those take."""
-    rules, whole = chip.residency, len(stretch) == model.layers
+    rules, has_experts = chip.residency, model.count(stretch).experts
     assert rules is not None
     tiles, (kept_tokens, kv) = place.rows * place.cols, kept
     left = _room(chip, place) - kv
-    ahead = rules.prefetch != "none" and whole
-    fetched_from = _fetched_from(model, place, held, left) if ahead else 0
+    ahead = rules.prefetch != "none" and has_experts
+    fetched_from = _fetched_from(model, place, held, left, before) if ahead else 0
     if fetched_from:
         left -= _tile_bytes(held, list(routed(model, 1, 1))) or 0
     weights = layers = 0
     for number in stretch:
         own = _tile_bytes(held, kept_layer(model, number))
-        routes = model.count(range(number, number + 1)).experts and not whole
-        if routes or own is None or own > left - weights:
+        if own is None or own > left - weights:
             break
         weights, layers = weights + own, layers + 1
     also, of_products = _next_products(model, held, stretch, layers, left - weights)
@@ -214,8 +218,9 @@ def _shared_out(
     has_head = layers == len(stretch) and own is not None and own <= left - weights
     weights += own or 0 if has_head else 0
     experts, of_experts = (0, 0)
-    if has_head and whole and rules.experts != "none":
-        experts, of_experts = _experts(model, held, left - weights)
+    all_of_it = layers == len(stretch) and (has_head or stretch.stop < model.layers)
+    if all_of_it and has_experts and rules.experts != "none":
+        experts, of_experts = _experts(model, held, left - weights, has_experts)
     weights += of_experts
     activations = int(_KIB * rules.activation_kib)
     return Residency(
@@ -269,36 +274,46 @@ def _tile_bytes(held: Mapping[Matrix, Held], operators: Sequence[Operator]) -> i
     return total
 
 
-def _experts(model: Model, held: Mapping[Matrix, Held], left: int) -> tuple[int, int]:
-    """Experts of each layer that fit, and the bytes of a tile that all of them take."""
-    if model.experts is None:
-        return 0, 0
+def _experts(model: Model, held: Mapping[Matrix, Held], left: int, layers: int) -> tuple[int, int]:
+    """Experts of each of some layers that fit, and the bytes of a tile that all of them take."""
     own = _tile_bytes(held, list(routed(model, 1, 1)))
+    assert model.experts is not None  # of layers that have them
     if own is None:
         return 0, 0
-    own *= model.count(range(model.layers)).experts
-    count = min(model.experts.count, left // own)
-    return count, count * own
+    count = min(model.experts.count, left // (own * layers))
+    return count, count * own * layers
 
 
-def _fetched_from(model: Model, place: Place, held: Mapping[Matrix, Held], left: int) -> int:
+def _fetched_from(
+    model: Model, place: Place, held: Mapping[Matrix, Held], left: int, before: Before
+) -> int:
     """Tokens whose products before the experts last as long as loading one; 0 if none do."""
-    if model.experts is None or place.offchip is None:
+    if place.offchip is None:
         return 0
     own, edge = _tile_bytes(held, list(routed(model, 1, 1))), place.offchip
-    before = products_of(list(before_experts(model, 1)))
-    if own is None or own > left or any(Matrix.of(each) not in held for each in before):
+    products = products_of(list(before_experts(model, 1)))
+    if own is None or own > left or any(Matrix.of(each) not in held for each in products):
         return 0
     rate = edge.channels * edge.timing.bytes_per_cycle
     loaded = edge.timing.latency_cycles + ceil(model.expert_bytes / rate)
-    alone, batches = replace(place, offchip=None), [1 << power for power in range(11)]
-    idle = dict.fromkeys(batches, 0)
-    for each in before:
-        matrix, rows = Matrix.of(each), [(tokens, 1) for tokens in batches]
-        plans = kept_plans(alone, matrix, held[matrix], rows)
-        for tokens, found in zip(batches, plans, strict=True):
-            idle[tokens] += found.cycles
-    return next((tokens for tokens, cycles in idle.items() if cycles >= loaded), 0)
+    return next((tokens for tokens in _BATCHES if before(tokens) >= loaded), 0)
+
+
+def _before_experts(model: Model, place: Place, held: Mapping[Matrix, Held]) -> Before:
+    """Cycles of what a place does before a layer's experts with weights that lie in its tiles."""
+    alone = replace(place, offchip=None)
+
+    @cache
+    def cycles() -> dict[int, int]:
+        found = dict.fromkeys(_BATCHES, 0)
+        for each in products_of(list(before_experts(model, 1))):
+            matrix, rows = Matrix.of(each), [(tokens, 1) for tokens in _BATCHES]
+            plans = kept_plans(alone, matrix, held[matrix], rows)
+            for tokens, plan in zip(_BATCHES, plans, strict=True):
+                found[tokens] += plan.cycles
+        return found
+
+    return lambda tokens: cycles()[tokens]
 
 
 def _activation_bytes(model: Model) -> int:

@@ -146,11 +146,7 @@ class TilePrice(OfModel):
         Raises:
             InputError: for layers with experts that tiles keep.
         """
-        if self._model.experts is not None and self._keeps.layers:
-            raise InputError(
-                f"--level: found {runs.level} with '{self._model.name}', layers of which the tiles "
-                f"of '{self._chip.name}' keep; allowed: perf, or models without experts"
-            )
+        self._keeps.check_level(self._model, 0, runs.level)
         return self.by(self._prices.at_level(runs))
 
     def by(self, prices: PartPrices) -> Self:
