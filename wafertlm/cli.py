@@ -74,7 +74,10 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="wafertlm")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Write a kernel once, run it at any level, and know the error of each level.
+    """Simulate wafer-scale and tile-based AI chips, from Verilog to LLM serving.
+
+    A kernel is written once and runs at four levels: rtl (Verilog), at (every handshake), lt (one
+    clock a tile) and perf (closed forms). Each result says how far off its level may be.
 
     Every command takes --json and --list; --help tells the rest.
     Exit status: 0 done, 1 a check did not hold, 2 bad input.

@@ -124,7 +124,10 @@ class _Announcer:
     def notify(self, event: Any) -> None:
         if event.is_start and not self._said:
             self._said = True
-            log("compiling a model, up to half a minute, once; `make install` does it beforehand")
+            log(
+                "compiling a model, up to half a minute, once; `python -m wafertlm.warm` compiles "
+                "all of them beforehand"
+            )
 
 
 # Those that listen in this process: one says it, also of a stopwatch within another.

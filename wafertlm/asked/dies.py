@@ -15,12 +15,12 @@ class DiesOptions:
 
     chip: Annotated[str, "Chip profile with dies: a shipped one, or a TOML file.", NAME_OR_FILE]
     collective: Annotated[str, "What the dies do together."]
-    bytes: Annotated[int, "Of each message, block or die; of all-reduce the whole."]
-    group: Annotated[str, "all, or r0:r1,c0:c1 of the dies."] = "all"
-    level: Annotated[str, "lt or perf."] = "lt"
+    bytes: Annotated[int, "Bytes of each message, block or die; of all-reduce the whole."]
+    group: Annotated[str, "Dies that take part: all, or r0:r1,c0:c1."] = "all"
+    level: Annotated[str, "Level of the links: lt or perf."] = "lt"
     kernel_s: Annotated[float | None, "Seconds of a kernel before the collective."] = None
-    repeat: Annotated[int, "Kernels and collectives."] = 1
-    micro_batches: Annotated[int, "Parts when overlapped."] = 2
+    repeat: Annotated[int, "Kernels, each with a collective behind it."] = 1
+    micro_batches: Annotated[int, "Parts of a kernel that overlap with collectives."] = 2
     set: shared.Set = ()
 
 

@@ -34,7 +34,7 @@ class IterationOptions:
     decode: Annotated[
         str | None, "Decoding requests, and the cached tokens of each.", Flag(metavar="N@CONTEXT")
     ] = None
-    level: Annotated[str, "perf, lt or at."] = "perf"
+    level: Annotated[str, "Level of all parts: perf, lt or at."] = "perf"
     noc: Annotated[str | None, "Level of the network, if another."] = None
     memory: Annotated[str | None, "Level of off-chip memory, if another: at or perf."] = None
     compute: Annotated[str | None, "Level of the matrix engine, if another: at or perf."] = None

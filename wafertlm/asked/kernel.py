@@ -24,14 +24,16 @@ class KernelOptions:
 
     kernel: str
     chip: shared.Chip
-    grid: Annotated[str, "ROWSxCOLS of its tiles."]
+    grid: Annotated[str, "Tiles that it runs on, ROWSxCOLS."]
     shape: Annotated[
         str,
         "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of rows; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention; "
         "docs/kernels.md lists the others.",
     ]
-    dtype: Annotated[str | None, "Type of the elements, if the chip computes several."] = None
-    level: Annotated[str, "rtl, at, lt or perf."] = "lt"
+    dtype: Annotated[
+        str | None, "Type of the elements; needed where the chip computes several."
+    ] = None
+    level: Annotated[str, "Level of all parts: rtl, at, lt or perf."] = "lt"
     noc: Annotated[str | None, "Level of the network, if another: rtl, at, lt or perf."] = None
     memory: Annotated[
         str | None,

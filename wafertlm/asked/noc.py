@@ -13,16 +13,16 @@ LEVELS = ("rtl", "at", "perf")
 class NocOptions:
     """Traffic or a collective on a mesh; None where not given."""
 
-    mesh: Annotated[str, "ROWSxCOLS."]
-    level: Annotated[str, "rtl, at or perf."] = "at"
+    mesh: Annotated[str, "ROWSxCOLS of routers."]
+    level: Annotated[str, "Level of the network: rtl, at or perf."] = "at"
     traffic: Annotated[
         str | None, "A pattern, or a CSV file cycle,source,destinations,flits,kind."
     ] = None
-    rate: Annotated[float | None, "Flits a node creates a cycle."] = None
+    rate: Annotated[float | None, "Flits that a node creates in a cycle, on average."] = None
     packet_flits: Annotated[int, "Flits of a packet."] = 4
-    cycles: Annotated[int, "Cycles of creation."] = 5000
+    cycles: Annotated[int, "Cycles in which packets are created."] = 5000
     seed: Annotated[int, "Seed of the traffic."] = 0
-    multicast_fraction: Annotated[float, "Share of multicasts."] = 0.0
+    multicast_fraction: Annotated[float, "Share of packets that are multicasts."] = 0.0
     saturation: Annotated[
         bool,
         "Also find the highest accepted load that does not saturate; rates above and below run.",
@@ -32,7 +32,7 @@ class NocOptions:
     source: Annotated[str | None, "ROW,COL of the collective's root."] = None
     flits: Annotated[int | None, "Payload flits of the collective."] = None
     fifo_depth: Annotated[int | None, "Flits a router buffer holds."] = None
-    stages: Annotated[int | None, "1 or 2 cycles an input; if not given as rtl/noc has it."] = None
+    stages: Annotated[int | None, "Cycles of a router, 1 or 2; default: as rtl/noc has it."] = None
     unprotected: Annotated[bool, "Without cut-through: multicasts are not cut, and may hang."] = (
         False
     )

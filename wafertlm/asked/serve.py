@@ -40,7 +40,7 @@ class ServeOptions:
         "Scheduling policy: a shipped one, or a class of a file.",
         Flag(metavar="NAME|FILE.py:CLASS"),
     ]
-    level: Annotated[str, "Of prices on tiles: perf, lt or at."] = "perf"
+    level: Annotated[str, "Level that prices iterations on tiles: perf, lt or at."] = "perf"
     weights: Annotated[
         str | None, "Width of all weights: bf16, fp16, fp8, fp4; default: as shipped."
     ] = None
@@ -54,12 +54,12 @@ class ServeOptions:
     partition: shared.Partition = None
     placement: shared.Placement = None
     stage_rows: shared.StageRows = None
-    prefill_tp: Annotated[int | None, "Of the prefill pool, if others: --tp."] = None
-    prefill_pp: Annotated[int | None, "The same: --pp."] = None
-    prefill_dp: Annotated[int | None, "The same: --dp."] = None
-    decode_tp: Annotated[int | None, "Of the decode pool, if others: --tp."] = None
-    decode_pp: Annotated[int | None, "The same: --pp."] = None
-    decode_dp: Annotated[int | None, "The same: --dp."] = None
+    prefill_tp: Annotated[int | None, "--tp of the prefill pool, if another."] = None
+    prefill_pp: Annotated[int | None, "--pp of the prefill pool, if another."] = None
+    prefill_dp: Annotated[int | None, "--dp of the prefill pool, if another."] = None
+    decode_tp: Annotated[int | None, "--tp of the decode pool, if another."] = None
+    decode_pp: Annotated[int | None, "--pp of the decode pool, if another."] = None
+    decode_dp: Annotated[int | None, "--dp of the decode pool, if another."] = None
     pd_placement: Annotated[
         str | None, "Pipelines of the pools: pp-first (default), dp-first or sides."
     ] = None
@@ -76,15 +76,19 @@ class ServeOptions:
     rate_rps: Annotated[
         float | None, "Generated requests a second; inf: offline.", Flag("--rate")
     ] = None
-    arrival_cv: Annotated[float, "1 is Poisson."] = 1.0
+    arrival_cv: Annotated[
+        float, "Spread of the gaps between arrivals, over their mean; 1 is Poisson."
+    ] = 1.0
     requests: Annotated[int | None, "Requests to generate, or to take from the trace."] = None
-    rate_scale: Annotated[float, "Speed of arrivals."] = 1.0
-    slo_ttft_s: Annotated[float | None, "Objective for the first token, s.", Flag("--slo-ttft")] = (
-        None
-    )
-    slo_tbt_ms: Annotated[float | None, "Objective between tokens, ms.", Flag("--slo-tbt")] = None
+    rate_scale: Annotated[float, "Factor on the rate of arrivals: 2 is twice as fast."] = 1.0
+    slo_ttft_s: Annotated[
+        float | None, "Objective (SLO) for the first token, s.", Flag("--slo-ttft")
+    ] = None
+    slo_tbt_ms: Annotated[
+        float | None, "Objective (SLO) between tokens, ms.", Flag("--slo-tbt")
+    ] = None
     seed: Annotated[int, "Seed of what is drawn."] = 0
-    seeds: Annotated[int, "Runs with other seeds."] = 1
+    seeds: Annotated[int, "Runs, with a seed each; figures are means, with 95 % intervals."] = 1
     token_budget: Annotated[
         int | None,
         "Tokens of an iteration (chunked: 512), a wavefront (layered: 8192), a chunk (pd-fusion).",
@@ -97,15 +101,21 @@ class ServeOptions:
     ] = None
     prefill_units: Annotated[int | None, "GPUs, tiles or dies for prefill; default: half."] = None
     decode_units: Annotated[int | None, "GPUs, tiles or dies that decode; default: rest."] = None
-    link_bytes_per_s: Annotated[float | None, "Bandwidth between the pools."] = None
-    link_latency_s: Annotated[float | None, "Latency between the pools."] = None
-    kv_tokens: Annotated[int | None, "Key-value memory, instead of what weights leave."] = None
-    kv_sram_tokens: Annotated[int | None, "Key-value memory in SRAM, which spills to that."] = None
-    max_sequences: Annotated[int, "Running at once; on a wafer of each die."] = 256  # the engine's
-    draft_tokens: Annotated[int | None, "Speculative decoding with drafts so long."] = None
-    acceptance: Annotated[float, "Of a drafted token."] = 0.7
+    link_bytes_per_s: Annotated[float | None, "Bandwidth between the pools, bytes a second."] = None
+    link_latency_s: Annotated[float | None, "Latency between the pools, s."] = None
+    kv_tokens: Annotated[
+        int | None, "Tokens that key-value memory holds, instead of what weights leave."
+    ] = None
+    kv_sram_tokens: Annotated[
+        int | None, "Tokens that SRAM holds first; what is more spills to it."
+    ] = None
+    max_sequences: Annotated[int, "Most requests that run at once; on a wafer, on each die."] = (
+        256  # the engine's
+    )
+    draft_tokens: Annotated[int | None, "Speculative decoding: tokens of a draft."] = None
+    acceptance: Annotated[float, "Chance that a drafted token is right."] = 0.7
     find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False
-    attainment: Annotated[float, "Share that must."] = 0.9
+    attainment: Annotated[float, "Share of requests that must attain the SLOs."] = 0.9
     collective: shared.Collective = None
     schedule: shared.Schedule = None
     group: shared.Group = None

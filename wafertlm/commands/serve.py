@@ -76,7 +76,7 @@ _FILE = OutputFile()
     type=Number(),
     default=_CHECKPOINT_EVERY_S,
     show_default=True,
-    help="Seconds.",
+    help="Seconds from one kept state to the next.",
 )
 @output_options(known_names)
 def command(

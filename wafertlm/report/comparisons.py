@@ -106,9 +106,13 @@ def _most(asked: Sequence[Change]) -> str:
 
 def _trust(asked: Sequence[Change]) -> str:
     known = [each for each in asked if each.low_pct is not None]
+    if not known:
+        return "These changes were not compared with a lower level."
+    some = "All" if len(known) == len(asked) else f"{len(known)} of {len(asked)}"
+    rest = "" if some == "All" else " The others were not compared with a lower level."
     return (
-        f"{len(known)} of {len(asked)} of these changes have an interval: errors of what is equal "
-        "in two variants cancel, others add up. The others were not compared with a lower level."
+        f"{some} of these changes have an interval: errors of what is equal in two variants "
+        f"cancel, others add up.{rest}"
     )
 
 
@@ -134,7 +138,7 @@ def _row(change: Change) -> list[str | Cell]:
 def _between(change: Change) -> str:
     """Between what a change lies by the levels' errors, in words."""
     if change.low_pct is not None and change.low_pct == change.high_pct:
-        return "equal at all errors"
+        return "exact in the checked cases"
     return between(change.low_pct, change.high_pct, percent)
 
 
@@ -179,7 +183,7 @@ def _forest(axes: Axes, changes: Sequence[Change], metrics: Sequence[str]) -> No
         axes.plot([value], [place], markersize=4.5, **shown)
         if told not in labels or abs(value) > abs(labels[told].x[0]):
             labels[told] = Curve([value], [place], told, colour)
-    axes.set_yticks(range(len(metrics)), [short_label(named(each), 36) for each in metrics])
+    axes.set_yticks(range(len(metrics)), [short_label(named(each), 40) for each in metrics])
     axes.set(xlabel="change (%)", ylim=(len(metrics) - 0.4, -0.6))
     axes.margins(x=0.12)
     axes.axvline(0, color=INK, linewidth=0.8)

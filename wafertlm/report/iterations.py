@@ -43,7 +43,7 @@ def _answer(stem: str, run: Iteration) -> Answer:
             (count(run.cycles), f"cycles at level {options.level}"),
         ],
         interval=between(run.seconds_low, run.seconds_high, seconds),
-        binds=f"bound by {first.operator} ({first.kernel}), and that by "
+        binds=f"most time goes to {first.operator} ({first.kernel}), which is bound by "
         f"{PART_NAMES.get(part, part)}. Next: wafertlm kernel {first.kernel} --shape "
         f"{first.shape}, by itself; another mapping with compare iteration --vary.",
         trust=trust(run.error),

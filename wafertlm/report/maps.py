@@ -127,7 +127,8 @@ def _drawn(stem: str, shown: TileMap, share: int) -> Markup:
     low, high = shown.ends
     least, greatest = float(shown.values.min()), float(shown.values.max())
     coarse = f" A pixel is the mean of {step}x{step} tiles." if step > 1 else ""
-    told = f"{figure(least, 4)} to {figure(greatest, 4)} {shown.unit}"
+    ends = dict.fromkeys((figure(least, 4), figure(greatest, 4)))
+    told = f"{' to '.join(ends)} {shown.unit}"
     values = {
         "rows": rows, "cols": cols, "step": step, "low": repr(low), "high": repr(high),
         "unit": escape(shown.unit), "title": escape(shown.title), "stem": escape(stem),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from wafertlm.report.wording import figure
+from wafertlm.report.wording import NOTHING, figure
 
 
 class Column(NamedTuple):
@@ -56,6 +56,17 @@ class Grid:
     title: str = ""
     folded: bool = False
     note: str = ""
+
+    @property
+    def filled(self) -> tuple[list[Column], list[list[str | Cell | Markup]]]:
+        """Columns and rows, without columns in which no row has anything."""
+        kept = [
+            place
+            for place in range(len(self.columns))
+            if any(_text(row[place]) != NOTHING for row in self.rows)
+        ]
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return [self.columns[place] for place in kept], rows
 
 
 class Bar(NamedTuple):
@@ -129,6 +140,10 @@ class Section(NamedTuple):
     title: str
     answers: Sequence[Answer]
     more: int = 0
+
+
+def _text(cell: str | Cell | Markup) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
 
 
 def error_cell(error_pct: float | None) -> Cell:

@@ -5,7 +5,8 @@ from typing import Any
 
 from wafertlm.report.records import Error
 
-_NO = "\N{EN DASH}"
+#: What stands where there is nothing.
+NOTHING = "\N{EN DASH}"
 #: Figures of results by the words for them, and their units.
 _NAMES = {
     "ttft_s": ("time to first token", "s"),
@@ -49,7 +50,7 @@ def count(value: float) -> str:
 def figure(value: float | None, digits: int = 3) -> str:
     """A number to some significant digits; a dash where there is none."""
     if value is None:
-        return _NO
+        return NOTHING
     if abs(value) >= 10**digits:
         return count(value)
     return f"{value:.{digits}g}"
@@ -68,7 +69,7 @@ def seconds(value: float | None) -> str:
 def percent(value: float | None, digits: int = 3) -> str:
     """A signed change in per cent."""
     if value is None:
-        return _NO
+        return NOTHING
     text = f"{value + 0.0:+.{digits}g}".replace("-", "\N{MINUS SIGN}")
     return f"{text}\N{NO-BREAK SPACE}%"
 
@@ -81,7 +82,7 @@ def between(low: float | None, high: float | None, told: Any = figure) -> str:
 def plain(value: Any) -> str:
     """Anything in words."""
     if value is None:
-        return _NO
+        return NOTHING
     if isinstance(value, list | tuple):
         return ", ".join(plain(one) for one in value)
     if isinstance(value, Mapping):

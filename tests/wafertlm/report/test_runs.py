@@ -17,7 +17,7 @@ from tests.wafertlm.report.pages import (
 )
 from wafertlm.report.page import CALIBRATION_FOLDER, sections
 from wafertlm.report.stored import load_results
-from wafertlm.report.story import Answer, Cell, Grid
+from wafertlm.report.story import Answer, Cell, Column, Grid
 
 
 def answers(folder: Path, **runs: dict[str, Any]) -> list[Answer]:
@@ -185,7 +185,7 @@ def test_an_iteration_is_broken_down_by_kernel(tmp_path: Path) -> None:
         ("qkv (stream-gemm)", "20.0 %"),
     ]
     assert answer.bars[0].shares == {"compute": 80.0}
-    assert answer.binds.startswith("bound by up (stream-gemm), and that by compute.")
+    assert answer.binds.startswith("most time goes to up (stream-gemm), which is bound by compute.")
 
 
 def test_serving_shows_what_an_iteration_of_it_spends_its_time_on(tmp_path: Path) -> None:
@@ -224,6 +224,22 @@ def test_no_change_beyond_the_errors_is_told(tmp_path: Path) -> None:
         change |= {"low_pct": -1.0, "high_pct": 2.0, "significant": False, "change_pct": 0.5}
     (answer,) = answers(tmp_path / "results", compared=run)
     assert answer.binds.startswith("No change of these is larger than what the errors")
+    assert answer.trust == (
+        "All of these changes have an interval: errors of what is equal in two variants cancel, "
+        "others add up."
+    )
+
+
+def test_a_change_that_no_error_moves_is_exact(tmp_path: Path) -> None:
+    run = comparison_run()
+    run["changes"][0] |= {"low_pct": 25.0, "high_pct": 25.0}
+    (answer,) = answers(tmp_path / "results", compared=run)
+    assert answer.interval == "exact in the checked cases"
+
+
+def test_columns_of_which_nothing_is_known_are_left_out() -> None:
+    grid = Grid((Column("a"), Column("b"), Column("c")), [["1", "–", "–"], ["2", Cell("–"), "3"]])
+    assert grid.filled == ([Column("a"), Column("c")], [["1", "–"], ["2", "3"]])
 
 
 def test_an_exploration_has_its_front_and_all_trials(tmp_path: Path) -> None:
