@@ -14,6 +14,8 @@ import click
 import pytest
 
 from cosim.verilated.cache import cache_folder
+from tests.conftest import Ran
+from tests.documents import commands, console_blocks, run_shown
 from wafertlm.cli import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -74,9 +76,12 @@ def _pip(*arguments: object) -> None:
     subprocess.run([sys.executable, "-m", "pip", *quiet, *map(str, arguments)], check=True)
 
 
+def _readme() -> str:
+    return (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
 def _commands() -> list[str]:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    lines = (line.strip().split("  #")[0].strip() for line in text.splitlines())
+    lines = (line.strip().split("  #")[0].strip() for line in _readme().splitlines())
     shown = [line for line in lines if line.split(" ")[0] == "wafertlm" and _names_one(line)]
     # All that is stored holds, as the test of `doctor` shows; the campaign would compare the levels
     # once more, which takes an hour. The studies take ten minutes each: a short one runs instead.
@@ -107,6 +112,23 @@ def test_every_command_of_the_readme_runs(installed: Installed) -> None:
         allowed = (0, 1) if line.startswith("wafertlm check ") else (0,)
         assert ran.returncode in allowed, f"{line}\n{ran.stderr[-2000:]}"
         assert ran.stdout, line
+
+
+def test_the_worked_example_prints_what_the_readme_shows(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two routers are calibrated, their gates are counted, and each serves a model."""
+    monkeypatch.chdir(installed.work)
+
+    def wafertlm(*words: object) -> Ran:
+        line = shlex.join(["wafertlm", *map(str, words)])
+        ran = installed.run(line, WAFERTLM_CACHE=str(cache_folder()))
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+    shown = [each for block in console_blocks(_readme()) for each in commands(block)]
+    assert any(each.line.startswith("wafertlm compare serve") for each in shown)
+    for each in shown:
+        run_shown(each, wafertlm, near="compare noc" not in each.line)
 
 
 def test_what_is_built_is_kept_among_the_users_caches(installed: Installed) -> None:
