@@ -63,7 +63,7 @@ def profile_error(chip: str, model: str | None = None) -> ProfileError:
     found = _stored().get(chip)
     if found is None:
         return ProfileError(
-            None, "this level of the model has not been checked against RTL or against a machine"
+            None, "profile_pct is null: no published measurements of this chip are known here"
         )
     models = ", ".join(found["models"])
     of_kernels = found["study"] == "waferllm"
@@ -80,7 +80,7 @@ def profile_error(chip: str, model: str | None = None) -> ProfileError:
     return ProfileError(
         float(found["mean_abs_error_pct"]),
         f"profile_pct is the mean over {found['rows']} published times of this chip that its "
-        f"profile was not fitted to ({models}); nothing has been checked against RTL",
+        f"profile was not fitted to ({models})",
     )
 
 
