@@ -12,7 +12,7 @@ from tlm.calibrated import REPOSITORY
 
 _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-_COST = re.compile(r"^[\d.e-]+ CPU-s, .* s of it compiling\n", re.MULTILINE)
+_COST = re.compile(r"^[\d.,e-]+ CPU-s, .* s of it compiling\n", re.MULTILINE)
 
 _BOXES = re.compile(r"[┏┓┗┛┣┫┳┻╇┡┩┴┬└┘├┤┼━─]+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?(?: %)?(?!\w)")

@@ -142,8 +142,12 @@ def _print(result: Result, as_json: bool, render: Callable[[Result], RenderableT
 
 def cost(result: Result) -> str:
     """What a result cost, in words; compilation is a part of wall time, not of CPU time."""
-    cpu_s, wall_s, compile_s = (result[name] for name in TIMES)
-    return f"{cpu_s:.3g} CPU-s, {wall_s:.3g} s wall time, {compile_s:.3g} s of it compiling"
+    cpu_s, wall_s, compile_s = (_seconds(result[name]) for name in TIMES)
+    return f"{cpu_s} CPU-s, {wall_s} s wall time, {compile_s} s of it compiling"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"  # no 1.1e+03
 
 
 def store(result: Result, path: Path) -> None:

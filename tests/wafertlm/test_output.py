@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from wafertlm.output import complete, config_hash, emit, log, plain, progress, store
+from wafertlm.output import complete, config_hash, cost, emit, log, plain, progress, store
 
 _TIMES = {"cpu_s": 1.0, "wall_s": 2.0, "compile_s": 0.5}
 
@@ -93,7 +93,9 @@ def test_json_goes_to_stdout_and_talk_to_stderr(capsys: pytest.CaptureFixture[st
 
 def test_below_a_table_stands_what_its_result_cost(capsys: pytest.CaptureFixture[str]) -> None:
     emit(_result(cycles=5), False, lambda result: f"{result['cycles']} cycles")
-    cost = "1 CPU-s, 2 s wall time, 0.5 s of it compiling"
-    assert capsys.readouterr().out == f"5 cycles\n{cost}\n"
+    told = "1 CPU-s, 2 s wall time, 0.5 s of it compiling"
+    assert capsys.readouterr().out == f"5 cycles\n{told}\n"
+    long = {"cpu_s": 999.6, "wall_s": 1134.2, "compile_s": 0.00012}
+    assert cost(long) == "1,000 CPU-s, 1,134 s wall time, 0.00012 s of it compiling"
     emit({"kernels": ["summa"]}, False, lambda names: "summa")
     assert capsys.readouterr().out == "summa\n"

@@ -17,7 +17,8 @@ _WHY = {
     "overhead": "The matrix engine is busy, but fills and drains for longer than it multiplies.",
 }
 _NEXT = {
-    "compute": "more tiles (--grid), or a faster engine (compare --vary set:tile...).",
+    "compute": "more tiles, where --grid is not the whole chip; a faster engine: "
+    "compare --vary set:tile.matrix.FIELD=A,B.",
     "communication": "where they wait: --map FILE, --timeline FILE; another --collective or "
     "network: compare --vary.",
     "memory": "fewer bytes, by larger blocks (plan, --group); what a channel gives: "
