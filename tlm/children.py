@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tlm.scratch import scratch_folder
@@ -17,14 +18,16 @@ if TYPE_CHECKING:  # slow to import: only for pools
 Task = TypeVar("Task", bound=Hashable)
 Result = TypeVar("Result")
 
-# Kills a group of processes when its input ends without a line: when the process that holds the
-# other end is gone, however it ended.
-_WATCH = 'read -r ended || kill -9 "-$1"'
+# Is told of a group of processes, and kills it when its input ends without another line: when the
+# process that holds the other end is gone, however it ended.
+_WATCH = 'read -r group && { read -r ended || kill -9 "-$group"; }'
 
 _PR_SET_PDEATHSIG = 1
 
 _running: set[int] = set()
 _ended: set[int] = set()
+# What another thread ends all of is either not begun or known.
+_beginning = RLock()
 
 
 def run(
@@ -52,28 +55,31 @@ def run(
 def _run(
     command: Sequence[str], environment: Mapping[str, str], folder: str | None
 ) -> subprocess.CompletedProcess[str]:
-    child = subprocess.Popen(
-        command,
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    _running.add(child.pid)
-    watch = subprocess.Popen(
-        ["sh", "-c", _WATCH, "sh", str(child.pid)], stdin=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        printed, _ = child.communicate()
-    finally:
-        _end(child.pid)
-        _running.discard(child.pid)
-        with suppress(BrokenPipeError):
-            watch.communicate(b"ended\n")
+    # The watch comes first: this process may be killed as soon as it has begun another one.
+    with subprocess.Popen(
+        ["sh", "-c", _WATCH], stdin=subprocess.PIPE, text=True, start_new_session=True
+    ) as watch:
+        with _beginning:
+            child = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            _running.add(child.pid)
+        try:
+            print(child.pid, file=watch.stdin, flush=True)
+            printed, _ = child.communicate()
+        finally:
+            _end(child.pid)
+            _running.discard(child.pid)
+            with suppress(BrokenPipeError):
+                watch.communicate("ended\n")
     if child.pid in _ended:
         raise KeyboardInterrupt
     return subprocess.CompletedProcess(command, child.returncode, printed)
@@ -132,9 +138,10 @@ def _end_with(parent: int) -> None:
 
 def end_all() -> None:
     """End what runs, and the processes of pools, which end themselves only when their work does."""
-    for group in list(_running):
-        _ended.add(group)
-        _end(group)
+    with _beginning:
+        for group in list(_running):
+            _ended.add(group)
+            _end(group)
     if pools := sys.modules.get("multiprocessing"):
         for process in pools.active_children():
             process.kill()

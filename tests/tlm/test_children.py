@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,22 @@ def test_all_end_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     thread.join(5)
     assert raised == [KeyboardInterrupt]
     hold_gone(process)
+
+
+def test_what_another_thread_ends_while_it_begins_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, ends = subprocess.Popen, threading.Thread(target=children.end_all)
+
+    def begun(*given: Any, **named: Any) -> Any:
+        child = begin(*given, **named)
+        if given[0][0] == "sleep":
+            ends.start()
+            ends.join(0.2)
+        return child
+
+    monkeypatch.setattr(children.subprocess, "Popen", begun)
+    with pytest.raises(KeyboardInterrupt):
+        children.run(["sleep", "10"], os.environ)
+    ends.join()
 
 
 def test_temporary_files_of_a_program_that_is_ended_go_with_it(
