@@ -44,6 +44,8 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".pdf": {"CreationDate": None},
 }
 _MOST_TICKS = 6
+# On a logarithmic axis with a number for each.
+_MOST_DECADES = 4
 # Where along a curve a label may stand, and how far from it in points.
 _PLACES = 25
 _APART = 4.0
@@ -132,13 +134,15 @@ def places_ticks(axis: Any, places: Sequence[float]) -> None:
 
 
 def plain_ticks(axis: Any) -> None:
-    """Numbers without exponents, on a logarithmic axis up to three a decade."""
+    """Numbers without exponents; on a logarithmic axis three a decade, or one in some decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if axis.get_scale() == "log":
         low, high = axis.get_view_interval()
         decades = np.log10(high / low) if low > 0 else 1.0
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+        step = max(1, int(np.ceil(decades / _MOST_DECADES)))
+        locator = LogLocator(10.0**step, subs=(1, 2, 5) if decades < 2.5 else (1,))
+        axis.set_major_locator(locator)
         axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
 

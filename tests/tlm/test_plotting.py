@@ -1,6 +1,7 @@
 """Pictures: labels beside lines that do not overlap, numbers as one writes them, equal bytes."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -90,6 +91,18 @@ def test_logarithmic_axes_have_plain_ticks(ends: tuple[float, float]) -> None:
     texts = [tick.get_text() for tick in axes.get_xticklabels(which="both") if tick.get_text()]
     assert texts
     assert all(re.fullmatch(r"[\d.\u202f]+", text) for text in texts)
+
+
+def test_numbers_of_many_decades_do_not_lie_on_each_other() -> None:
+    figure = Figure(figsize=(3.6, 3.3))
+    axes = figure.subplots()
+    axes.set(xscale="log", xlim=(16, 7e7))
+    plain_ticks(axes.xaxis)
+    figure.draw_without_rendering()
+    labels = [tick for tick in axes.get_xticklabels() if 16 <= tick.get_position()[0] <= 7e7]
+    boxes = [label.get_window_extent() for label in labels]
+    assert len(boxes) >= 3
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_logarithmic_axes_of_the_style_have_no_powers_of_ten() -> None:
