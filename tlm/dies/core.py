@@ -8,7 +8,18 @@ it is free, the input's last packet has left, and the next die has room for the 
 from enum import IntEnum
 from heapq import heappop, heappush
 
-from tlm.compiled import address, allocating, compiled, inlined
+from tlm.compiled import address, allocating, compiled, forget_stale, inlined
+from tlm.dies.queues import (
+    NOBODY,
+    Queues,
+    earliest,
+    grown,
+    is_before,
+    is_full,
+    last_number,
+    pop,
+    push,
+)
 from tlm.dies.state import NONE, PORTS, DieEvent, DieMeshState, DiePacket, DiePlace, Message
 from tlm.interconnect.lines import MeshPort
 
@@ -26,23 +37,36 @@ KINDS = len(DieEventKind)
 
 
 @allocating
-def run(s: DieMeshState) -> None:
-    """Run messages to their delivery.
+def run(s: DieMeshState, queues: Queues) -> None:
+    """Run messages to their delivery; equal times keep the order in which events came up.
 
     The heap is one of tuples, not of numbers (`tlm.heap`): times have 62 bits, so that no number
-    holds a time and the order in which events came up, which equal times keep.
+    holds a time and the order in which events came up.
+
+    Args:
+        s: The mesh, of whose messages nothing has been sent.
+        queues: Without events.
     """
     heap = [(0, 0, 0, 0) for _ in range(0)]  # of this type, and empty
-    events, count, number = s.events, s.event_count, 0
+    count = s.event_count
     _begin(s)
     while True:
         for k in range(count[0]):
-            time, name = events[k, DieEvent.TIME], events[k, DieEvent.NAME]
-            heappush(heap, (time, number, name, events[k, DieEvent.WHAT]))
-            number += 1
-        if not heap:
+            event = s.events[k]
+            if is_full(queues):
+                queues = grown(queues)
+            time, name, what = (
+                event[DieEvent.TIME], event[DieEvent.NAME], event[DieEvent.WHAT],
+            )  # fmt: skip
+            if not push(queues, time, name, what):
+                heappush(heap, (time, last_number(queues), name, what))
+        queue = earliest(queues)
+        if heap and is_before(queues, queue, heap[0][0], heap[0][1]):
+            now, _, name, what = heappop(heap)
+        elif queue == NOBODY:
             break
-        now, _, name, what = heappop(heap)
+        else:
+            now, name, what = pop(queues, queue)
         count[0] = 0
         _happen(s, now, name, what)
 
@@ -68,8 +92,13 @@ def _happen(s: DieMeshState, now: int, name: int, what: int) -> None:
         for packet in range(first, first + s.messages[what, Message.MISSING]):
             _append(s, place, packet)
     die = place - place % PORTS
+    wanted = 0
+    for source in range(die, die + PORTS):
+        output = s.places[source, DiePlace.WANTED]
+        if output != NONE and s.places[source, DiePlace.INPUT_FREE] <= now:
+            wanted |= 1 << output
     for output in range(die, die + PORTS):
-        if s.places[output, DiePlace.OUTPUT_FREE] <= now:
+        if wanted >> output - die & 1 and s.places[output, DiePlace.OUTPUT_FREE] <= now:
             source = _next_input(s, die, output, now)
             if source != NONE:
                 _send(s, now, source, output)
@@ -208,3 +237,6 @@ def _arrive(s: DieMeshState, message: int, now: int) -> None:
         table[follower, Message.WAITS] -= 1
         if table[follower, Message.WAITS] == 0:
             _may_be_sent(s, follower)
+
+
+forget_stale(run)

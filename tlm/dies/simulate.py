@@ -7,6 +7,7 @@ import numpy as np
 from tlm.dies.core import run
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
+from tlm.dies.queues import new_queues
 from tlm.dies.state import PORTS, DiePlace, Message, new_state
 from tlm.errors import InputError
 from tlm.interconnect.lines import MeshPort
@@ -49,7 +50,7 @@ def simulate(messages: Messages, mesh: DieMesh) -> DieTraffic:
             f"messages of {packets.sum()} packets; allowed: {_MOST_PACKETS}, or larger packets"
         )
     state = new_state(messages, mesh)
-    run(state)
+    run(state, new_queues())
     missing, sent, arrived = state.messages.T[[Message.MISSING, Message.SENT, Message.ARRIVED]]
     assert not missing.any(), "dimension-ordered packets cannot hold each other up for ever"
     units = state.places[:, DiePlace.UNITS].reshape(mesh.rows, mesh.cols, PORTS)
