@@ -5,14 +5,10 @@ sets the pace, or what brings the blocks: then the last one's product is what is
 tiles has to do together comes after each stream.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tlm.compute.base import ceil_div
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
     multicast_cycles_over,
@@ -20,18 +16,15 @@ from tlm.interconnect.transfer_times import (
 )
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import load_law, load_times, served_cycles, store_law
+from tlm.offchip.times import load_times, store_law
+from workloads.kernels.attention.flash_bounds import PASSES
 from workloads.kernels.attention.flash_plan import Counts, FlashPlan
-from workloads.kernels.attention.plan import NAMES, Cut, Widths, flits, flits_of, widths
+from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.channels import Sharing, sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
-from workloads.machine.place import Place
 
-_Q, _K, _V = map(NAMES.index, "qkv")
-_PASSES = 6
-"""Passes over a block of scores."""
 _JOINING_COLUMNS = 7
 """Passes over a column by which a stream's maxima and sums are made those of its run."""
 
@@ -113,103 +106,6 @@ def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> 
     return np.maximum(paced, brought) + late + joined.end + end
 
 
-class _Shares(NamedTuple):
-    """What tiles that work alone have in common, by the rows of their blocks: of shape (rows, 1).
-
-    Attributes:
-        rows: Of a block.
-        streams: Of a tile.
-        mean: Streams of all over as many as all tiles in use could have.
-        busiest: Tiles of the busiest channel; 0: there is none.
-        queries: For which that is busy with the first rows of Q of all of them.
-    """
-
-    rows: NDArray[np.int64]
-    streams: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    busiest: Any
-    queries: Any
-
-
-@lru_cache(1 << 10)
-def _shares(
-    place: Place, widths: Widths, heads: int, of_head: int, rows: tuple[int, ...]
-) -> _Shares:
-    """Of heads of some rows, in blocks of some of them."""
-    high, edge = np.array(rows)[:, None], place.offchip
-    every = heads * ceil_div(of_head, high)
-    streams = ceil_div(every, place.rows * place.cols)
-    needed = ceil_div(every, streams)
-    down, across = ceil_div(needed, place.cols), np.minimum(needed, place.cols)
-    busiest = queries = 0
-    if edge is not None:
-        busiest = sharing(edge, down, across).most
-        queries = busiest * served_cycles(place.timing, edge, flits_of(widths, _Q, high, 1))
-    return _Shares(high, streams, every / (streams * down * across), busiest, queries)
-
-
-@lru_cache(1 << 12)
-def _keys_served(timing: NocTiming, edge: Edge, widths: Widths, length: int) -> float:
-    """For which a channel is busy with all keys of a head, and their values."""
-    each = (load_law(timing, edge, flits_of(widths, name, 1, length)) for name in (_K, _V))
-    return sum(law.served_cycles for law in each)
-
-
-def least_cycles(
-    problem: FlashPlan, rows: tuple[int, ...], lengths: Sequence[int]
-) -> NDArray[np.float64]:
-    """What tiles that work alone take at least, however their keys are cut.
-
-    That is the passes over all scores, or all products, behind the first rows of Q; or the keys and
-    values that the busiest channel serves. Each is least of a cut with all keys in a block. A tile
-    has its share of what is seen, and one of them a stream that sees all keys. Before keys and
-    values rows of Q come on top: not less than the last unit that a channel fills up, which its
-    tile need not wait for.
-
-    Args:
-        problem: The problem; its keys do not matter.
-        rows: Of blocks.
-        lengths: Keys of a head.
-
-    Returns:
-        Shape (rows, lengths).
-    """
-    place, shape, edge = problem.place, problem.shape, problem.place.offchip
-    after, of, many = place.after_vector or place.matrix, widths(problem), np.array(lengths)
-    own = _shares(place, of, shape.heads, shape.rows, rows)
-    part: Any = own.mean * (1 - (shape.q_length - 1) / (2 * many)) if shape.causal else 1.0
-    part = part * own.streams
-    passes = _PASSES * place.vector.pass_cycles_over(own.rows, many)
-    each = shape.qk_depth / place.matrix.macs_per_cycle + shape.v_depth / after.macs_per_cycle
-    least: Any = np.maximum(part, 1.0) * np.maximum(passes, own.rows * many * each)
-    if edge is not None:
-        keys = np.array([_keys_served(place.timing, edge, of, length) for length in lengths])
-        least = np.maximum(own.queries + least, part * own.busiest * keys)
-    found: NDArray[np.float64] = least
-    return found
-
-
-def least_of_engines(
-    problem: FlashPlan, rows: tuple[int, ...], lengths: Sequence[int]
-) -> NDArray[np.float64]:
-    """`least_cycles` by what the engines take for products of all keys, between load and store.
-
-    It is dearer to tell. A stream's blocks of keys take no less than all of them at once: cut
-    products fill no more of an engine.
-    """
-    place, shape, edge = problem.place, problem.shape, problem.place.offchip
-    after, many = place.after_vector or place.matrix, np.array(lengths)
-    own = _shares(place, widths(problem), shape.heads, shape.rows, rows)
-    least: Any = place.matrix.gemm_cycles_over(own.rows, np.array(shape.qk_depth), many)
-    least = least + after.gemm_cycles_over(own.rows, many, np.array(shape.v_depth))
-    if edge is not None:
-        # The first keys take no less than a flit, nor do the last results.
-        ends = sum(law(place.timing, edge, 1).alone_cycles(0) for law in (load_law, store_law))
-        least = least + ends + own.queries
-    found: NDArray[np.float64] = least
-    return found
-
-
 class _Work(NamedTuple):
     """Cycles of a tile's engines."""
 
@@ -226,8 +122,8 @@ def _work(problem: FlashPlan, cut: Cut, number: Counts) -> _Work:
     column = vector.pass_cycles_over(cut.rows, 1)
     scores = vector.pass_cycles_over(cut.rows, cut.keys)
     values = vector.pass_cycles_over(cut.rows, shape.v_depth)
-    first = _PASSES * scores + 3 * column
-    later = _PASSES * scores + 9 * column + values
+    first = PASSES * scores + 3 * column
+    later = PASSES * scores + 9 * column + values
     mask = np.where(number.padded, scores, 0)
     depth, v_depth = np.array([shape.qk_depth]), np.array([shape.v_depth])
     after = place.after_vector or place.matrix

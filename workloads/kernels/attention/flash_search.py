@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from workloads.kernels.attention.flash_closed_form import (
-    candidate_cycles,
-    flash_attention_cycles,
-    least_cycles,
-    least_of_engines,
-)
+from workloads.kernels.attention.flash_bounds import Bounds
+from workloads.kernels.attention.flash_closed_form import candidate_cycles, flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan, counts, needed_bytes
 from workloads.kernels.attention.plan import Cut
 from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
@@ -98,21 +94,34 @@ def alone_within(
 
     None of others. Rows of blocks with which that is out of question are not tried.
     """
-    problem = _problem(shapes[0], place, "network", None)
-    (heights,) = _by_heights(problem, [1], whole=False)
-    lengths, allowed = [shape.kv_length for shape in shapes], np.array(cycles)
-    may = least_cycles(problem, heights, lengths) <= allowed
-    if may.any():
-        may &= least_of_engines(problem, heights, lengths) <= allowed
+    bounds = _bounds_of(place, shapes[0])
     found: list[Found[FlashPlan] | None] = [None] * len(shapes)
-    which = np.flatnonzero(may.any(axis=0)).tolist()
+    may = [bounds.within(one.kv_length, most) for one, most in zip(shapes, cycles, strict=True)]
+    which = [at for at, rows in enumerate(may) if rows]
     if which:
-        rows = np.flatnonzero(may.any(axis=1)).tolist()
-        tried = {tuple(heights[row] for row in rows): [1]}
+        rows = sorted({row for each in may for row in each})
+        tried = {tuple(bounds.rows[row] for row in rows): [1]}
         some = [shapes[at] for at in which]
+        problem = _problem(shapes[0], place, "network", None)
         for at, one in zip(which, _fastest(problem, some, _TURNS, tried), strict=True):
             found[at] = None if isinstance(one, int) or one.cycles > cycles[at] else one
     return found
+
+
+def _bounds_of(place: Place, shape: AttentionShape) -> Bounds:
+    """Of all problems that differ from one in their keys alone."""
+    sizes = shape.batch, shape.q_heads, shape.kv_heads, shape.q_length
+    return _bounds(place, sizes, (shape.qk_depth, shape.v_depth), (shape.latent, shape.causal))
+
+
+@lru_cache(1 << 10)
+def _bounds(
+    place: Place, sizes: tuple[int, ...], depths: tuple[int, int], flags: tuple[bool, bool]
+) -> Bounds:
+    shape = AttentionShape(*sizes, sizes[-1], *depths, *flags)
+    problem = _problem(shape, place, "network", None)
+    (rows,) = _by_heights(problem, [1], whole=False)
+    return Bounds(problem, rows)
 
 
 def in_runs(
