@@ -247,12 +247,12 @@ class FlatPlan(AttentionPlan):
         """Memory of a tile that the program takes, whose results lie elsewhere."""
         return int(cut_bytes(self.sizes, *self.cut, *self.group))
 
-    @property
+    @cached_property
     def head(self) -> Head:
         """What decides what there is to do."""
         return Head(self.sizes, self.shape.sharers, self.shape.q_length)
 
-    @property
+    @cached_property
     def sizes(self) -> Sizes:
         """What decides how much memory a cut takes."""
         place, shape = self.place, self.shape

@@ -34,12 +34,18 @@ def _attention(sizes: Sizes, choices: Choices) -> AttentionShape:
     return AttentionShape(batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth, *flags)
 
 
-def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[FlatPlan]]:
+def find_flats(
+    shapes: Sequence[AttentionShape], place: Place, choices: Choices
+) -> list[Found[FlatPlan]]:
+    """Plans of FlatAttention, with their cycles, of problems that differ in their keys alone."""
     method, schedule = place.method(choices.collective), choices.schedule or "async"
-    shapes = [_attention(sizes, choices) for sizes in problems]
     operands = choices.collective or "network"
     heads = choices.heads_per_group
     return plan_flats(shapes, place, method, schedule, operands, choices.group, heads)
+
+
+def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[FlatPlan]]:
+    return find_flats([_attention(sizes, choices) for sizes in problems], place, choices)
 
 
 def _apart(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import alone_within, in_runs
 from workloads.kernels.attention.flat_search import check_group
+from workloads.kernels.attention.kernels import find_flats
 from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices, Plan, Sizes
@@ -23,8 +24,6 @@ from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
 from workloads.serving.price.kept_weights import Held, Matrix
-
-_FLAT = KERNELS["flat-attention"]
 
 
 class Mapped(NamedTuple):
@@ -89,7 +88,6 @@ class Mapping:
         self.choices = choices
         self._kept, self.held = kept, held
         self._variants: dict[tuple[str, bool | None, bool | None], str] = {}
-        self._grouped: dict[tuple[bool, bool], Choices] = {}  # of attention by groups
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know the choices of a plan's kernel by."""
@@ -147,18 +145,13 @@ class Mapping:
     def _attentions(self, attentions: Sequence[Attention]) -> list[Mapped]:
         first, place = attentions[0], self.place
         sizes = [each[1:8] for each in attentions]
-        flags = first.latent, first.causal
-        shapes = [AttentionShape(*each, *flags) for each in sizes]
+        shapes = [AttentionShape(*each, first.latent, first.causal) for each in sizes]
         # Groups of tiles work on a head together: worth it for many rows, as those of all heads on
         # latent keys, or where heads are so few that runs of tiles leave some idle.
         together: list[Mapped] = []
         worth = first.latent or shapes[0].heads < place.rows
         if first.causal or (worth and not self._kept):
-            if flags not in self._grouped:
-                known = _FLAT.known(self.choices)
-                latent, causal = (flag or None for flag in flags)
-                self._grouped[flags] = replace(known, latent=latent, causal=causal)
-            found = _FLAT.found(sizes, place, self._grouped[flags])
+            found = find_flats(shapes, place, self.choices)
             together = [
                 Mapped("flat-attention", size, *one) for size, one in zip(sizes, found, strict=True)
             ]
