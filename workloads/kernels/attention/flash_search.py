@@ -116,9 +116,13 @@ def _bounds_of(place: Place, shape: AttentionShape) -> Bounds:
 
 @lru_cache(1 << 10)
 def _bounds(
-    place: Place, sizes: tuple[int, ...], depths: tuple[int, int], flags: tuple[bool, bool]
+    place: Place,
+    sizes: tuple[int, int, int, int],
+    depths: tuple[int, int],
+    flags: tuple[bool, bool],
 ) -> Bounds:
-    shape = AttentionShape(*sizes, sizes[-1], *depths, *flags)
+    batch, q_heads, kv_heads, q_length = sizes
+    shape = AttentionShape(batch, q_heads, kv_heads, q_length, q_length, *depths, *flags)
     problem = _problem(shape, place, "network", None)
     (rows,) = _by_heights(problem, [1], whole=False)
     return Bounds(problem, rows)
