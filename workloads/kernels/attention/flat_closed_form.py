@@ -99,7 +99,7 @@ def _longest(plan: Streams, held: int, shared: bool, edge: MaskChannels, costs: 
     every = longest(work, number, plan)
     if plan.causal:
         costs = _of_mean(costs, _part_of_loads(plan, work, number, every[0]))
-    cycles, none = 0, np.zeros((1, 2), dtype=np.int64)
+    cycles, none = 0, np.zeros((1, 3), dtype=np.int64)
     for group in every:
         streams = number[group]
         states, own = min(plan.states, streams), work[group, :streams]

@@ -28,7 +28,9 @@ def mask_loads(  # type: ignore[no-untyped-def]  # arrays, of types that Numba f
 ):
     """Cycles for which a channel is busy with a mask of all its tiles, and with other groups'.
 
-    Other groups bring masks when ``group`` does, each time as many as the mean.
+    Other groups bring masks when ``group`` does, each time as many as the mean. Beside them stands
+    who brings it: the tile that sends rows of Q (1), others (2) or both (3). Of groups of several
+    rows, which have several such tiles, it is both.
 
     Args:
         plan: Its streams.
@@ -40,10 +42,16 @@ def mask_loads(  # type: ignore[no-untyped-def]  # arrays, of types that Numba f
         group: The one whose tile is followed.
 
     Returns:
-        Shape (masks, 2); 0 of a mask that no tile brings.
+        Shape (masks, 3); 0 of a mask that no tile brings.
     """
     tiles, channels = partly_seen(plan, known), edge.channels
-    loads = np.zeros((len(known), 2), dtype=np.int64)
+    loads = np.zeros((len(known), 3), dtype=np.int64)
+    root = group // plan.beside % max(1, plan.across // plan.down)
+    for mask in range(len(known)):
+        loads[mask, 2] = 3
+        if plan.down == 1:
+            own = tiles[mask, root]
+            loads[mask, 2] = min(own, 1) + (2 if tiles[mask].sum() > own else 0)
     if not channels:
         for mask in range(len(known)):
             loads[mask, 0] = int(np.ceil(edge.served)) if tiles[mask].any() else 0

@@ -135,13 +135,18 @@ def _output(
 
 
 @inlined
-def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: Free) -> Free:
-    """A stream's output comes together, and is put where it belongs."""
+def _finish(
+    at: Numbers[tuple[int, int]], state: int, aside: int, costs: Costs, now: Free
+) -> Free:
+    """A stream's output comes together, and is put where it belongs.
+
+    Another tile of the row sends its part from ``aside`` on.
+    """
     start, transfer = at[_OUT, state], now.transfer
     if costs.sent:
         start = max(transfer, start)
         transfer = start + costs.sent
-    summed = max(start, at[_TOTAL_FREE, 0]) + costs.summed
+    summed = max(start, aside, at[_TOTAL_FREE, 0]) + costs.summed
     at[_O_LEFT, state] = start + costs.sent
     vector = max(now.vector, summed) if costs.added else now.vector
     now = Free(now.matrix, vector, transfer, now.channel, now.ahead)
@@ -173,6 +178,18 @@ def _bring_mask(
     if own.served:
         now = _bring(at, 0, free, own, costs, now)
     return now
+
+
+@inlined
+def _bring_aside(at: Numbers[tuple[int, int]], parts: int, costs: Costs) -> int:
+    """Another tile of a row brings a mask, all a column; when its interface is free.
+
+    It does not wait for the sums of rows, to which it has sent its parts.
+    """
+    unseen = parts + 1
+    begin = unseen + costs.unseen.port
+    at[_MASK, 1], at[_MASK, 0] = unseen + costs.unseen.there, begin + costs.mask.there
+    return begin + costs.mask.port
 
 
 @inlined
@@ -252,7 +269,8 @@ def timeline(
         at: Scratch of zeros, shape `SCRATCH_SHAPE`.
         work: Of each stream what `flat_order` says, shape (streams, 3).
         masks: Numbers of the masks of all streams, one after the other.
-        loads_of_masks: Of each mask `Slices.served` and `Slices.ahead`; 0: no tile brings it.
+        loads_of_masks: Of each mask `Slices.served` and `Slices.ahead`, 0 if no tile brings it, and
+            who brings it: the followed tile (1), others (2) or both (3).
         order: How streams take turns.
         costs: Cycles of the parts.
     """
@@ -260,7 +278,7 @@ def timeline(
     now = Free(0, 0, 0, 0, 0)
     now = _ask_at_first(at, order, costs, now)
     item = begin(work, order)
-    before, known = item, order.mask
+    before, known, aside = item, order.mask, 0
     for number in range(items):
         mask = mask_of(work, masks, item)
         if order.depth == 1 and number > 0:
@@ -289,34 +307,37 @@ def timeline(
             now = _scores(at, after, number + 1, order, costs, now)
         ended = order.depth > 1 and number > 0 and before.last
         if ended and before.stream % states == item.stream % states:
-            now = _finish(at, before.stream % states, costs, now)
+            now = _finish(at, before.stream % states, aside, costs, now)
         first = item.block == 0
         # Passes up to the maxima, and on to the sums.
         vector = max(now.vector, at[_SCORED, number % order.depth])
+        masked = 0
         if mask >= 0:
             if order.parts:
                 vector = max(vector, at[_MASK, 1]) + costs.wide
             if not order.parts or loads_of_masks[mask, 0]:
-                vector = max(vector, at[_MASK, 0]) + costs.wide
-            at[_M_FREE, 0] = vector
-        vector += costs.wide + (0 if first else costs.column)
+                masked = max(vector, at[_MASK, 0]) + costs.wide - vector
+            at[_M_FREE, 0] = vector + masked
+        others = vector + (masked if masked == 0 or loads_of_masks[mask, 2] > 1 else 0)
+        vector, upto = vector + masked, costs.wide + (0 if first else costs.column)
+        vector, others = vector + upto, others + upto
         now = meet(vector, costs.rows, now)
         if costs.packet and order.depth > 1 and item.brings and not order.shared:
             held = item.load % order.held
-            now = _wait_for_block(vector, at[_V_FREE, held], at[_V_IN, held], costs.v, now)
+            now = _wait_for_block(others, at[_V_FREE, held], at[_V_IN, held], costs.v, now)
         if order.depth > 1:
             now = _bring_values(at, item, order, costs, now)
             if item.last and states > 1:
                 now = _ask_queries(at, item.stream + states, order, costs, now)
             if item.frees and not order.shared:
                 now = _ask_block(at, False, item.load + order.held, loads, order, costs, now)
-        vector = now.vector + 4 * costs.wide + (2 if first else 6) * costs.column
-        now = meet(vector, costs.rows, now)
+        parts = now.vector + 4 * costs.wide + (2 if first else 6) * costs.column
+        now = meet(parts, costs.rows, now)
         if costs.packet and order.depth > 1 and number + 2 < items:
             behind = following(work, order, after)
             held = behind.load % order.held
             if behind.brings:
-                now = _wait_for_block(vector, at[_K_FREE, held], at[_K_IN, held], costs.k, now)
+                now = _wait_for_block(parts, at[_K_FREE, held], at[_K_IN, held], costs.k, now)
         vector = now.vector + costs.column
         if not first:
             state = item.stream % states
@@ -330,12 +351,15 @@ def timeline(
         if order.depth > 1 and order.mask >= 0 and number + 1 < items:
             new = mask_of(work, masks, after)
             if new >= 0 and new != known:
-                now = _bring_mask(at, new, loads_of_masks, order, costs, now)
+                if costs.packet and costs.ask == 0 and loads_of_masks[new, 2] == 2:
+                    aside = _bring_aside(at, parts, costs)
+                else:
+                    now = _bring_mask(at, new, loads_of_masks, order, costs, now)
         if ended and before.stream % states != item.stream % states:
-            now = _finish(at, before.stream % states, costs, now)
+            now = _finish(at, before.stream % states, aside, costs, now)
         now = _output(at, item, number, order, costs, now)
         if item.last and (order.depth == 1 or number == items - 1):
-            now = _finish(at, item.stream % states, costs, now)
+            now = _finish(at, item.stream % states, aside, costs, now)
         before, item = item, after
     if costs.ask == 0:
         return now.vector
