@@ -135,9 +135,7 @@ def _output(
 
 
 @inlined
-def _finish(
-    at: Numbers[tuple[int, int]], state: int, aside: int, costs: Costs, now: Free
-) -> Free:
+def _finish(at: Numbers[tuple[int, int]], state: int, aside: int, costs: Costs, now: Free) -> Free:
     """A stream's output comes together, and is put where it belongs.
 
     Another tile of the row sends its part from ``aside`` on.

@@ -33,6 +33,7 @@ from workloads.kernels.gemm.stream_steps import (
 from workloads.kernels.parts.closed_form import reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.own_blocks import LineSteps, line_cycles
 from workloads.machine.place import Place
 
 _CROSSING = 0.4
@@ -84,7 +85,25 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     # Results leave when the first pass is over, and all of them go through a router's port.
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
     stored = steps.depth * pace + channel.posted * steps.passes
-    return np.maximum(last, begin + np.maximum(loaded + behind, stored))
+    cycles = np.maximum(last, begin + np.maximum(loaded + behind, stored))
+    return cycles if place.offchip is not None else _beside_own_blocks(place, steps, timing, cycles)
+
+
+def _beside_own_blocks(place: Place, steps: Steps, timing: NocTiming, cycles: Numbers) -> Numbers:
+    """``cycles``, but on lines of tiles that share one operand and send themselves the other."""
+    (a, b), parts = (steps.a, steps.b), steps.cut.parts
+    if b.there or min(place.rows, place.cols) > 1:
+        return cycles
+    shared, own, tiles = (a, b, steps.cut.n_cols) if place.rows == 1 else (b, a, steps.cut.m_rows)
+    found = np.array(cycles, dtype=float)
+    for each in np.flatnonzero((tiles > 1) & (parts[2] == 1)).tolist():
+        line = LineSteps(
+            int(tiles[each]), int(shared.flits[each]), int(own.flits[each]), own_first=True,
+            buffers=2, product=int(steps.product[each]),
+        )  # fmt: skip
+        root = line.tiles - 1 - int(shared.hops[each])
+        found[each] = line_cycles(line, np.full(int(steps.count[each]), root), timing)
+    return found
 
 
 def _beside_tiles(place: Place) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.parts.own_blocks import LineSteps, line_cycles
 
 Times = NDArray[np.float64]
 """One for each column."""
@@ -26,7 +27,23 @@ def multicast_summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles of SUMMA whose panels are multicast."""
     if plan.serial:
         return _in_turn_cycles(plan, timing)
+    if min(plan.rows, plan.cols) == 1 and plan.panels > 1:
+        return _on_a_line_cycles(plan, timing)
     return round(_Panels(plan, timing).last_end())
+
+
+def _on_a_line_cycles(plan: GemmPlan, timing: NocTiming) -> int:
+    """Cycles where each tile sends itself the panels of one matrix."""
+    along_row, tiles = plan.rows == 1, max(plan.rows, plan.cols)
+    steps = LineSteps(
+        tiles,
+        plan.a_flits if along_row else plan.b_flits,
+        plan.b_flits if along_row else plan.a_flits,
+        own_first=not along_row,
+        buffers=plan.receive_buffers,
+        product=plan.step_cycles,
+    )
+    return line_cycles(steps, np.arange(plan.panels) * tiles // plan.panels, timing)
 
 
 @dataclass(frozen=True, slots=True)
