@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from tlm.chips.parts import noc_timing
 from tlm.compute.vector_product import Faster
 from tlm.errors import InputError
 from workloads.kernels.attention import flash_search
-from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
+from workloads.kernels.attention.flash_closed_form import candidate_cycles, flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import (
     alone_within,
@@ -165,6 +166,32 @@ def test_products_rule_out_that_tiles_alone_are_fast(monkeypatch: pytest.MonkeyP
     assert _alone(shape, place).cycles > 2 * 3910
     monkeypatch.setattr(flash_search, "_fastest", None)  # it is not searched for
     assert alone_within([shape], place, [3910]) == [None]
+
+
+@pytest.mark.parametrize("place", [*_PLACES, replace(_PLACES[0], offchip=None)])
+@pytest.mark.parametrize("rows", [1, 70])
+def test_cuts_whose_cycles_are_not_told_are_no_faster(
+    place: Place, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each cut as the only one of its problem has its cycles told; the plans are the same."""
+    shapes = [AttentionShape(2, 8, 2, rows, length, 64, 48) for length in (70, 300, 1111)]
+
+    def search() -> list[Found[FlashPlan]]:
+        together = in_runs(shapes, place, place.method(None))
+        alone = [_alone(replace(shape, causal=True), place) for shape in shapes]
+        return [*together, *alone]
+
+    found, told = search(), []
+
+    def all_told(*args: Any) -> Any:
+        *problem, fits, _ = args
+        cycles = candidate_cycles(*problem, fits, np.arange(fits.size).reshape(fits.shape))
+        told.append((np.isfinite(cycles) == fits).all())
+        return cycles
+
+    monkeypatch.setattr(flash_search, "candidate_cycles", all_told)
+    assert search() == found
+    assert all(told)
 
 
 def test_whole_heads_stay_in_one_run_of_tiles() -> None:

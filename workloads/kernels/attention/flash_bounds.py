@@ -18,12 +18,11 @@ from tlm.compute.vector_unit import pass_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, served_cycles, store_law
+from workloads.kernels.attention.flash_cycles import PASSES
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.plan import NAMES, Widths, flits_of, widths
 from workloads.kernels.parts.channels import sharing
 
-#: Passes over a block of scores.
-PASSES = 6
 _Q, _K, _V = map(NAMES.index, "qkv")
 _ROWS, _STREAMS, _MEAN, _BUSIEST, _QUERIES = range(5)
 

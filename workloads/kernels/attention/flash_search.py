@@ -192,8 +192,8 @@ def _fastest(
         grid = _grid(problem, [one.kv_length for one in shapes], np.array(high), turns, alike)
         each = counts(problem, grid.cut)
         needed = needed_bytes(problem, grid.cut, each)
-        cycles = np.rint(candidate_cycles(problem, grid.cut, each, place.timing))
-        cycles = np.where(needed <= place.tile_bytes, cycles, np.inf)
+        fits, timing = needed <= place.tile_bytes, place.timing
+        cycles = np.rint(candidate_cycles(problem, grid.cut, each, timing, fits, grid.of))
         first = [columns.start for *_, columns in grid.spans]
         fastest = np.minimum.reduceat(cycles.min(axis=(0, 1)), first).tolist()
         for (number, run, columns), lowest in zip(grid.spans, fastest, strict=True):
@@ -214,10 +214,9 @@ def _fastest(
             place, one, block, *blocks, turns[taken.turn], problem.exponent, taken.run,
             problem.method,
         )  # fmt: skip
-        cycles = int(taken.cycles)
         # Of many cuts at once it is an estimate, how streams are dealt out.
-        cycles = flash_attention_cycles(plan, place.timing) if shape.causal else cycles
-        found.append(Found(plan, cycles))
+        own = flash_attention_cycles(plan, place.timing) if shape.causal else int(taken.cycles)
+        found.append(Found(plan, own))
     return found
 
 
@@ -244,10 +243,12 @@ class _Grid(NamedTuple):
     Attributes:
         cut: Axes are the blocks under way, the rows of blocks, and at last their keys, with the
             runs and problems that they belong to. What is the same along one has a single place.
-        spans: Problems and runs, and their part of that last axis.
+        of: Number of the problem along that last axis.
+        spans: Problems and runs, and their part of it.
     """
 
     cut: Cut
+    of: NDArray[np.int64]
     spans: list[tuple[int, int, slice]]
 
 
@@ -272,7 +273,8 @@ def _grid(
                 begin, end = end, end + len(wide[-1])
                 spans.append((number, tiles, slice(begin, end)))
     keys, counts = np.concatenate(wide), [len(each) for each in wide]
-    length = np.repeat([lengths[number] for number, *_ in spans], counts)
+    of = np.repeat([number for number, *_ in spans], counts)
+    length = np.array(lengths)[of]
     # Of a single run the streams of a tile depend on a block's rows alone.
     run = np.array(runs)
     if len(runs) > 1:
@@ -286,7 +288,7 @@ def _grid(
         turns=np.array(turns)[:, None, None],
         length=length,
     )
-    return _Grid(cut, spans)
+    return _Grid(cut, of, spans)
 
 
 def _by_heights(
