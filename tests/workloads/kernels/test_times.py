@@ -163,7 +163,7 @@ def test_the_far_corner_of_an_all_gather_begins_when_all_has_come(side: int) -> 
 @pytest.mark.parametrize(
     "rows, cols, most_pct",
     [
-        *((1, 1, 0), (1, 6, 4), (6, 1, 4), (2, 2, 2), (5, 5, 4), (16, 16, 6), (4, 8, 4), (8, 4, 4)),
+        *((1, 1, 0), (1, 6, 0), (6, 1, 0), (2, 2, 2), (5, 5, 4), (16, 16, 6), (4, 8, 4), (8, 4, 4)),
         (3, 4, 13),  # tiles of several panels: the first is not quite the last to come
     ],
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
+from workloads.kernels.gemm.allgather_on_a_line import gathered_on_a_line_cycles
 from workloads.kernels.gemm.compute_shift import alignment
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.relayed_sums import relayed_gemm_t_cycles
@@ -75,17 +76,14 @@ def allgather_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     come to the corner opposite the first panel's roots in the reverse of the order in which they
     are multiplied: it begins when all have come. (A tile with several panels sends them in turn
     with those that pass, and the corner begins somewhat before.) Blocks of several packets wait
-    longer. On a line of tiles every one sends blocks of one matrix to itself, each in one packet.
-    A first panel of one packet goes ahead of nearly all of them. Of a longer one a packet comes
-    between two of them, and nearer tiles' panels come first: it waits for all but the last ones.
+    longer. On a line of tiles messages of one panel pass those of others.
     """
     port = plan.panels * (plan.a_flits + plan.b_flits) + arrival_cycles(timing, 0, 0)
     if min(plan.rows, plan.cols) == 1:
+        if plan.panels > 1 and plan.method not in BY_MESSAGES:
+            return gathered_on_a_line_cycles(plan, timing)
         far = max(plan.rows, plan.cols) - 1
         first = plan.a_flits + arrival_cycles(timing, far, plan.b_flits, multicast=far > 0)
-        passed_on = plan.a_flits if plan.rows == 1 else plan.b_flits
-        if far and plan.method not in BY_MESSAGES and passed_on > timing.packet_bound:
-            first = port - plan.a_flits - plan.b_flits
         return max(first + plan.panels * plan.step_cycles, port + plan.step_cycles)
     if plan.method in BY_MESSAGES or max(plan.a_flits, plan.b_flits) <= timing.fifo_depth:
         return port + plan.panels * plan.step_cycles
