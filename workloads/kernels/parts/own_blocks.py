@@ -209,7 +209,8 @@ def _send_packet(now: _Tiles, steps: LineSteps, root: int, router: _Router) -> b
     now.ready[root] = leaves + router.gap
     if now.left[root]:
         return changed
-    now.engine[root] = max(now.begun[root] + steps.sent, leaves - router.places)
+    # The last packet leaves its root for the buffer behind when the one before it has passed.
+    now.engine[root] = max(now.begun[root] + steps.sent, time + flits, now.port[root])
     now.turn[root] += 1
     return True
 
