@@ -10,6 +10,7 @@ from wafertlm.serving.service import Service
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.machine.spent import Spent
+from workloads.serving.engine.run import seldom_collected
 from workloads.serving.price.iteration import Part
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import PartPrices
@@ -33,6 +34,7 @@ class LevelError(NamedTuple):
     notes: list[str]
 
 
+@seldom_collected()
 def level_error(service: Service, made: Made) -> LevelError:
     """Error of the time of all iterations of a run."""
     if not service.tiles:

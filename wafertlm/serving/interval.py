@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from wafertlm.output import Progress
 from wafertlm.serving.error import not_compared
 from wafertlm.serving.service import Service
-from workloads.serving.engine.run import Watch
+from workloads.serving.engine.run import Watch, seldom_collected
 from workloads.serving.price.tile_price import End
 from workloads.serving.result.seeds import mean_of
 
@@ -37,6 +37,7 @@ class Interval(NamedTuple):
     notes: list[str]
 
 
+@seldom_collected()
 def interval(
     service: Service,
     centre: Mapping[str, Any],

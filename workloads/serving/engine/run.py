@@ -158,7 +158,7 @@ class Serving:
         for _, engine in self._numbered():
             self.clock.wake(engine)
         requests, told = len(self._trace), -1
-        with _seldom_collected():
+        with seldom_collected():
             while self.recorder.finished < requests:
                 self._advance()
                 if checkpoint and checkpoint.is_due and self.recorder.finished < requests:
@@ -376,8 +376,8 @@ def run_disaggregated(
 
 
 @contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Look for circles of objects seldom: an iteration makes many objects, and none in circles."""
+def seldom_collected() -> Iterator[None]:
+    """Look for circles of objects seldom: runs and prices make many objects, none in circles."""
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS_BETWEEN, *before[1:])
     try:
