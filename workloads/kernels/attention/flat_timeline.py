@@ -316,7 +316,10 @@ def timeline(
             if not order.parts or loads_of_masks[mask, 0]:
                 masked = max(vector, at[_MASK, 0]) + costs.wide - vector
             at[_M_FREE, 0] = vector + masked
-        others = vector + (masked if masked == 0 or loads_of_masks[mask, 2] > 1 else 0)
+        # Where no causal mask differs from tile to tile all of them have it.
+        others = vector
+        if masked and (not order.parts or loads_of_masks[mask, 2] > 1):
+            others += masked
         vector, upto = vector + masked, costs.wide + (0 if first else costs.column)
         vector, others = vector + upto, others + upto
         now = meet(vector, costs.rows, now)
