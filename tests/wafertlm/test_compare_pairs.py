@@ -24,9 +24,9 @@ from wafertlm.compare.change import Paired, Ran, Source, change
 from wafertlm.compare.pairs import SEED, Both, PairedCase, PairError, Pairs
 from workloads.machine.network import Network
 from workloads.models import find_model
-from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.models import serving_model
+from workloads.serving.price.parts import Decode, Head, Layer, Part, Prompt
 from workloads.serving.price.tile_price import TilePrice
 
 #: An iteration with prompts, and one without.

@@ -15,10 +15,10 @@ from wafertlm.serving import ServeOptions, serve_result
 from workloads.models import find_model
 from workloads.serving.price import level_ratios, level_runs
 from workloads.serving.price.cost import Batch
-from workloads.serving.price.iteration import Layer
 from workloads.serving.price.level_grid import OnGrid
 from workloads.serving.price.level_runs import CountedRuns, LevelRuns
 from workloads.serving.price.models import serving_model
+from workloads.serving.price.parts import Layer
 from workloads.serving.price.tile_price import TilePrice
 
 #: Four tiles of `flat32`, which keep nothing.

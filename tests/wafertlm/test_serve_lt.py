@@ -34,9 +34,9 @@ from workloads.serving.price.die_links import Exchange
 from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.die_price import DieMapping, DiesPrice
 from workloads.serving.price.group_price import GroupsPrice
-from workloads.serving.price.iteration import After, Before, Decode, Draft, Routed
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.models import serving_model
+from workloads.serving.price.parts import After, Before, Decode, Draft, Routed
 from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.schedulers import Chunked
 

@@ -15,7 +15,7 @@ from wafertlm.serving.service import Service
 from wafertlm.stopwatch import stopwatch
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.gemm.stream_plan import StreamPlan
-from workloads.serving.price.iteration import Decode, Layer, Prompt
+from workloads.serving.price.parts import Decode, Layer, Prompt
 from workloads.serving.price.tile_price import TilePrice
 
 #: Long prompts.

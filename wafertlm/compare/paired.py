@@ -18,7 +18,7 @@ from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.run import Served
 from wafertlm.serving.service import Service
 from workloads.serving.engine.run import Watch
-from workloads.serving.price.iteration import AnyPart
+from workloads.serving.price.parts import AnyPart
 from workloads.serving.price.tile_price import End, TilePrice
 from workloads.serving.result.seeds import mean_of
 

@@ -13,7 +13,7 @@ from workloads.serving.price.cost import Batch
 from workloads.serving.price.die_links import Exchange, HandOver, Link
 from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.die_price import DieMapping, DiesOfModel
-from workloads.serving.price.iteration import AnyPart, part_operators
+from workloads.serving.price.parts import AnyPart, part_operators
 
 #: Levels of the links.
 LEVELS = ("perf", "lt")

@@ -32,10 +32,11 @@ from workloads.models.operators import Operator
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import GridOperator
 from workloads.serving.price.group_mapping import Relayout
-from workloads.serving.price.iteration import Iterations, part_operators
+from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Residents
+from workloads.serving.price.parts import part_operators
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.residency import Residency, residency_of
 from workloads.studies.profiles import profile_error

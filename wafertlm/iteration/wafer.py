@@ -11,8 +11,8 @@ from wafertlm.kernel.setup import Ground, grounded
 from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import GridOperator
-from workloads.serving.price.iteration import Part
 from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.parts import Part
 from workloads.serving.price.wafer import Planned, Wafer
 
 #: Cycles of a kernel's run: of an operator, on a grid of some side.

@@ -11,9 +11,9 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.machine.spent import Spent
 from workloads.serving.engine.run import seldom_collected
-from workloads.serving.price.iteration import Part
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import PartPrices
+from workloads.serving.price.parts import Part
 
 #: What iterations were made of, and how often, by pool.
 Made = Mapping[str, Counter[Hashable]]

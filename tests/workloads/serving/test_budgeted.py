@@ -19,15 +19,9 @@ from workloads.serving.engine.budgeted.state import NEVER
 from workloads.serving.engine.kv import BlockPool
 from workloads.serving.engine.run import Limits, Watch, run
 from workloads.serving.load.traces import MAX_TIME_PS, Trace
-from workloads.serving.price.iteration import (
-    PROMPT_BITS,
-    Attended,
-    Decoded,
-    Head,
-    Passed,
-    rounded,
-)
+from workloads.serving.price.iteration import Attended, Decoded, Passed
 from workloads.serving.price.models import serving_model
+from workloads.serving.price.parts import PROMPT_BITS, Head, rounded
 from workloads.serving.price.stage_cells import (
     attended_cell,
     decoded_cell,

@@ -22,7 +22,7 @@ from workloads.serving.price.cost import Batch
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Routing
 from workloads.serving.price.die_plan import DiePlanner
 from workloads.serving.price.die_price import DieMapping, DiesPrice, dies_shipped_as
-from workloads.serving.price.iteration import After, Before, Decode, Head, Layer, Prompt, Routed
+from workloads.serving.price.parts import After, Before, Decode, Head, Layer, Prompt, Routed
 from workloads.serving.schedulers import SCHEDULERS, SchedulerOptions, make_scheduler
 
 WAFER, MODEL = load_chip("flat32-wafer"), load_model("deepseek-v3-671b")

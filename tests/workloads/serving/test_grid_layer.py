@@ -7,7 +7,7 @@ from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import load_model
 from workloads.serving.price.grid_layer import check_grid_model, grid_operators
-from workloads.serving.price.iteration import Decode, Layer, Prompt
+from workloads.serving.price.parts import Decode, Layer, Prompt
 from workloads.serving.price.regions import regions_of, reshuffle_cycles
 
 SIDE, CONTEXT = 420, 4095

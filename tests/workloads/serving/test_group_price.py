@@ -18,7 +18,7 @@ from workloads.models.operators import projections
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.group_mapping import GroupKernel
 from workloads.serving.price.group_price import GroupsPrice
-from workloads.serving.price.iteration import Decode, Layer, Prompt, StageHandOver
+from workloads.serving.price.parts import Decode, Layer, Prompt, StageHandOver
 
 CHIP = load_chip("npusim-large")
 MODEL = find_model("qwen3-4b")

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from workloads.models import Model, load_model
 from workloads.models.operators import Attention, Product, Rows
 from workloads.serving.price.cost import Batch
-from workloads.serving.price.iteration import (
+from workloads.serving.price.iteration import Iterations
+from workloads.serving.price.parts import (
     Decode,
     Head,
-    Iterations,
     Layer,
     Part,
     Prompt,

@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.serving.price.iteration import (
-    Decode,
-    Head,
-    Kept,
-    Layer,
-    Part,
-    Prompt,
-    StageHandOver,
-)
 from workloads.serving.price.level_grid import around, checks, kind
+from workloads.serving.price.parts import Decode, Head, Kept, Layer, Part, Prompt, StageHandOver
 
 _SIZES = st.integers(1, 20_000)
 _PARTS = st.one_of(

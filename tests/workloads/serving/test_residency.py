@@ -19,19 +19,9 @@ from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.experts import chosen, distinct_experts
 from workloads.serving.price.group_price import GroupsPrice
-from workloads.serving.price.iteration import (
-    Head,
-    Iterations,
-    Keeping,
-    Kept,
-    Layer,
-    Passed,
-    Routed,
-    Unneeded,
-    WithExperts,
-    alike,
-)
+from workloads.serving.price.iteration import Iterations, Keeping, Passed
 from workloads.serving.price.level_runs import LevelRuns
+from workloads.serving.price.parts import Head, Kept, Layer, Routed, Unneeded, WithExperts, alike
 from workloads.serving.price.residency import Residency
 from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.schedulers import make_scheduler

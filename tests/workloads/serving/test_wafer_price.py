@@ -12,7 +12,7 @@ from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import run
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_mapping import GridMapping
-from workloads.serving.price.iteration import Decode, Layer, Part, Prompt
+from workloads.serving.price.parts import Decode, Layer, Part, Prompt
 from workloads.serving.price.wafer import Wafer
 from workloads.serving.price.wafer_price import WaferPrice
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler

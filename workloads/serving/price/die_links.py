@@ -16,7 +16,7 @@ from tlm.level_errors import Between
 from workloads.machine.die_groups import DieGroups
 from workloads.models import Model
 from workloads.serving.price.experts import device_of, expected_loads
-from workloads.serving.price.iteration import Routed, rounded
+from workloads.serving.price.parts import Routed, rounded
 
 
 @dataclass(frozen=True, slots=True)

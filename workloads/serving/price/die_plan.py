@@ -16,7 +16,7 @@ from workloads.machine.die_groups import DieGroups
 from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Link
-from workloads.serving.price.iteration import (
+from workloads.serving.price.parts import (
     After,
     AnyPart,
     Before,

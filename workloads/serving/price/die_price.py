@@ -24,11 +24,11 @@ from workloads.serving.price.cost import (
 )
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Link, Routing
 from workloads.serving.price.die_plan import DiePlan, DiePlanner
-from workloads.serving.price.iteration import AnyPart, Routed
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Price
 from workloads.serving.price.part_price import Planned as PlannedKernel
+from workloads.serving.price.parts import AnyPart, Routed
 from workloads.serving.price.planned_price import PlannedPrice
 
 

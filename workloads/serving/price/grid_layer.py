@@ -20,7 +20,7 @@ from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from workloads.kernels.catalogue import Choices, Sizes
 from workloads.models import Model
-from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt
+from workloads.serving.price.parts import Decode, Head, Layer, Part, Prompt
 
 _SKEWED = Choices(skewed=True)
 #: Elements that are turned together lie side by side: columns of weights may have any order.

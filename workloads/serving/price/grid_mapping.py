@@ -7,8 +7,8 @@ from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.serving.price.grid_layer import GridOperator, grid_operators
-from workloads.serving.price.iteration import Part
 from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.parts import Part
 
 _MOVING_ROOT, _TO_MOVING_ROOTS = "mesh-gemm-t", ("network", "stream")
 

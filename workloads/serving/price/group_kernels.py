@@ -20,7 +20,9 @@ from workloads.machine.place import Place, Rectangle, chip_place
 from workloads.models import Model
 from workloads.models.operators import Operator, Product, before_experts
 from workloads.serving.price.group_mapping import Ground, GroupKernel, GroupMapping, Relayout
-from workloads.serving.price.iteration import (
+from workloads.serving.price.kept_weights import Held, Matrix
+from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.parts import (
     Decode,
     Head,
     Kept,
@@ -29,8 +31,6 @@ from workloads.serving.price.iteration import (
     StageHandOver,
     part_operators,
 )
-from workloads.serving.price.kept_weights import Held, Matrix
-from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.residency import Residency, stage_residencies, weights_of_group
 
 #: Parts of an iteration on a pipeline.

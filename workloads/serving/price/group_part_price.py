@@ -9,11 +9,11 @@ from workloads.models import Model
 from workloads.serving.price.energy import TileTraffic, kernel_energy_j
 from workloads.serving.price.group_kernels import GroupKernels, GroupPart
 from workloads.serving.price.group_mapping import Ground, GroupKernel
-from workloads.serving.price.iteration import Decode, Kept, Layer, WithExperts, needed
 from workloads.serving.price.level_ratios import LevelRatios
 from workloads.serving.price.level_runs import LevelRuns, Ran
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import Price, between_at, not_compared
+from workloads.serving.price.parts import Decode, Kept, Layer, WithExperts, needed
 from workloads.serving.price.plan_energy import plan_energy_j
 
 

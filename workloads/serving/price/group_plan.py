@@ -20,18 +20,8 @@ from workloads.serving.price.die_plan import (
     dealt_prompts,
     stretches_of,
 )
-from workloads.serving.price.iteration import (
-    PROMPT_BITS,
-    AnyPart,
-    Attended,
-    Decode,
-    Head,
-    Iterations,
-    Keeping,
-    Passed,
-    StageHandOver,
-    rounded,
-)
+from workloads.serving.price.iteration import Attended, Iterations, Keeping, Passed
+from workloads.serving.price.parts import PROMPT_BITS, AnyPart, Decode, Head, StageHandOver, rounded
 
 
 class _MicroBatch(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.serving.price.iteration import (
+from workloads.serving.price.parts import (
     After,
     Before,
     Draft,

@@ -18,7 +18,10 @@ from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.models.operators import Attention
 from workloads.serving.price.energy import TileTraffic, kernel_energy_j
-from workloads.serving.price.iteration import (
+from workloads.serving.price.level_ratios import LevelRatios, scaled
+from workloads.serving.price.level_runs import LevelRuns, Ran
+from workloads.serving.price.mapping import Mapped, Mapping
+from workloads.serving.price.parts import (
     AnyPart,
     Decode,
     Head,
@@ -30,9 +33,6 @@ from workloads.serving.price.iteration import (
     needed,
     part_operators,
 )
-from workloads.serving.price.level_ratios import LevelRatios, scaled
-from workloads.serving.price.level_runs import LevelRuns, Ran
-from workloads.serving.price.mapping import Mapped, Mapping
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.residency import Residency
 

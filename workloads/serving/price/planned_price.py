@@ -18,9 +18,9 @@ from workloads.serving.price.cost import (
     layers_in_sram,
 )
 from workloads.serving.price.die_plan import DiePlan
-from workloads.serving.price.iteration import rounded
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.part_price import Price
+from workloads.serving.price.parts import rounded
 from workloads.serving.price.tile_price import End
 
 #: Plans that are kept; those of a long run are not all wanted again.

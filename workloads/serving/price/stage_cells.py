@@ -12,16 +12,9 @@ import numpy as np
 
 from tlm.compiled import compiled
 from workloads.serving.price.cost import Int64s
-from workloads.serving.price.iteration import (
-    BITS,
-    PROMPT_BITS,
-    Attended,
-    Decoded,
-    Head,
-    Passed,
-    Stage,
-)
+from workloads.serving.price.iteration import Attended, Decoded, Passed, Stage
 from workloads.serving.price.part_price import Price
+from workloads.serving.price.parts import BITS, PROMPT_BITS, Head
 
 Priced = Callable[[Stage], Price]
 #: No iteration has more tokens than two to this.

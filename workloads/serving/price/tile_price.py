@@ -37,23 +37,20 @@ from workloads.serving.price.cost import (
     layers_in_sram,
     macs_of,
 )
-from workloads.serving.price.iteration import (
-    AnyPart,
-    Decode,
-    DecodingOnly,
-    Head,
-    Iterations,
-    Keeping,
-    Layer,
-    Part,
-    Prompt,
-    Stage,
-    part_operators,
-    rounded,
-)
+from workloads.serving.price.iteration import DecodingOnly, Iterations, Keeping, Stage
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Price, Residents
+from workloads.serving.price.parts import (
+    AnyPart,
+    Decode,
+    Head,
+    Layer,
+    Part,
+    Prompt,
+    part_operators,
+    rounded,
+)
 from workloads.serving.price.residency import Residency, residency_of
 from workloads.serving.price.stage_cells import StageTable
 

@@ -20,7 +20,7 @@ from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import check_grid_model
 from workloads.serving.price.grid_mapping import GridMapping
-from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt, rounded
+from workloads.serving.price.parts import Decode, Head, Layer, Part, Prompt, rounded
 from workloads.serving.price.regions import Regions, regions_of, reshuffle_cycles
 
 #: Sides of regions that are tried are multiples of this, as in the published tables.

@@ -29,10 +29,10 @@ from workloads.serving.price.cost import (
     macs_of,
 )
 from workloads.serving.price.grid_mapping import GridMapping
-from workloads.serving.price.iteration import Part, rounded
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import Price, between_at
+from workloads.serving.price.parts import Part, rounded
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.tile_price import End
 from workloads.serving.price.wafer import Planned, Wafer

@@ -18,8 +18,8 @@ from workloads.serving.price.cost import Batch
 from workloads.serving.price.die_links import Exchange, Link, Routing
 from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.die_price import DieMapping, DiesPrice
-from workloads.serving.price.iteration import After, AnyPart, Before, Decode, Routed
 from workloads.serving.price.mapping import Mapped, Mapping
+from workloads.serving.price.parts import After, AnyPart, Before, Decode, Routed
 from workloads.studies.campaign import Figures
 
 CHIP, MODEL = "flat32-wafer", "deepseek-v3-671b"

@@ -12,7 +12,7 @@ from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.place import Place, chip_place
 from workloads.models import load_model
 from workloads.serving.price.grid_mapping import GridMapping
-from workloads.serving.price.iteration import Decode, Layer, Part, Prompt
+from workloads.serving.price.parts import Decode, Layer, Part, Prompt
 from workloads.serving.price.regions import regions_of
 from workloads.studies.campaign import Figures
 from workloads.studies.waferllm.beyond import RouterCase, ServeCase, router_gates, served
