@@ -81,6 +81,7 @@ def _run(
             with suppress(BrokenPipeError):
                 watch.communicate("ended\n")
     if child.pid in _ended:
+        _ended.discard(child.pid)  # another program may get its number
         raise KeyboardInterrupt
     return subprocess.CompletedProcess(command, child.returncode, printed)
 

@@ -98,16 +98,21 @@ def _lock(path: Path, how: int, *, must: bool = False) -> int | None:
     Raises:
         OSError: if it cannot be opened.
     """
-    try:
-        lock = os.open(path, how, 0o666)
-    except FileNotFoundError:
-        if how & os.O_CREAT:
-            raise
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if must or isinstance(error, BlockingIOError):
-            os.close(lock)
+    while True:
+        try:
+            lock = os.open(path, how, 0o666)
+        except FileNotFoundError:
+            if how & os.O_CREAT:
+                raise
             return None
-    return lock
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if must or isinstance(error, BlockingIOError):
+                os.close(lock)
+                return None
+        # Another run may have held and removed it since it was opened here.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), os.stat(path)):
+                return lock
+        os.close(lock)
