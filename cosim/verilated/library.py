@@ -18,9 +18,10 @@ from tlm.calibrated import REPOSITORY, file_hash
 from tlm.children import run
 
 _FOLDER = Path(__file__).parent
+#: Few files of C++: each one reads the names of the whole model first.
 _FLAGS = (
     "--no-timing", "--assert", "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast",
-    "--output-split-cfuncs", "500",
+    "--output-split-cfuncs", "500", "--output-split", "200000",
 )  # fmt: skip
 #: After pyverilator's own flags, which ask for C++11. Time and failures are kept by model, not by
 #: process, so that several models live side by side.
