@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -233,7 +233,7 @@ def read_stored(
             files that changed.
     """
     try:
-        stored = unsealed(read_text(path, str(path)), kind)
+        stored = _unsealed(read_text(path, str(path)), kind)
     except ValueError as error:
         fault = _first_fault(error) if isinstance(error, ValidationError) else error
         raise InputError(f"{path}: {fault}; run 'wafertlm calibrate'") from error
@@ -244,6 +244,12 @@ def read_stored(
             "run 'wafertlm calibrate'"
         )
     return stored
+
+
+@lru_cache(1 << 7)
+def _unsealed(text: str, kind: type[CalibrationResult | Comparison]) -> Any:
+    """What a text holds, which outlives `forget`: a long one takes a tenth of a second."""
+    return unsealed(text, kind)
 
 
 def _first_fault(error: ValidationError) -> str:

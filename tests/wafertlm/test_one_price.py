@@ -29,7 +29,11 @@ def _random_work(stream: np.random.Generator) -> tuple[tuple[str, ...], str | No
     return prefill, decoding
 
 
-@pytest.mark.parametrize("seed", range(25))
+#: Of these draws one has prompts alone, one has decoding alone; the others have one or two prompts.
+_SEEDS = range(3, 13)
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
 @pytest.mark.parametrize(("model", "chip"), _SERVED)
 def test_serving_pays_what_an_iterations_kernels_take(model: str, chip: str, seed: int) -> None:
     prefill, decoding = _random_work(np.random.default_rng(seed))
@@ -49,6 +53,12 @@ def test_serving_pays_what_an_iterations_kernels_take(model: str, chip: str, see
         assert served.static_power_w is not None and ran.energy_j is not None
         idle_j = served.static_power_w * ran.seconds
         assert cost.energy_j + idle_j == pytest.approx(ran.energy_j, rel=1e-12)
+
+
+def test_the_draws_are_of_all_kinds() -> None:
+    drawn = [_random_work(np.random.default_rng(seed)) for seed in _SEEDS]
+    kinds = {(len(prefill), decoding is not None) for prefill, decoding in drawn}
+    assert kinds == {(0, True), (1, True), (2, False), (2, True)}
 
 
 #: What of the price of tiles computes at all: the kernels' plans and closed forms, and the energy
