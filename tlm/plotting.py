@@ -165,15 +165,31 @@ def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> No
     """Write each curve's label beside it, where it covers no other label and few lines.
 
     A single point that has no such place gets no label. Call it last: limits and layout have to be
-    those of the finished picture.
+    those of the finished picture. `label_panels` labels a picture of several axes.
 
     Args:
         axes: Where the curves are.
         curves: Them.
         halo: Colour behind the letters, so that a line below them does not disturb.
     """
-    curves = [curve for curve in curves if len(curve.x)]
-    axes.figure.draw_without_rendering()
+    label_panels([(axes, curves)], halo)
+
+
+def label_panels(panels: Sequence[tuple[Any, Iterable[Curve]]], halo: str = "white") -> None:
+    """`direct_labels` for each of a picture's axes, which is laid out once for all of them.
+
+    Args:
+        panels: Axes of one figure, with their curves; none: nothing is done.
+        halo: Colour behind the letters.
+    """
+    if panels:
+        panels[0][0].figure.draw_without_rendering()
+    for axes, curves in panels:
+        _label(axes, [curve for curve in curves if len(curve.x)], halo)
+
+
+def _label(axes: Any, curves: Sequence[Curve], halo: str) -> None:
+    """Write labels into axes whose layout stands."""
     drawn = [np.asarray(axes.transData.transform(np.c_[curve.x, curve.y])) for curve in curves]
     others = [
         axes.transData.transform(np.asarray(line.get_xydata(), dtype=float))

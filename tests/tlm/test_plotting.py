@@ -16,6 +16,7 @@ from tlm.plotting import (
     STYLE,
     Curve,
     direct_labels,
+    label_panels,
     places_ticks,
     plain_number,
     plain_ticks,
@@ -71,6 +72,27 @@ def test_a_label_leaves_lines_free_where_there_is_room() -> None:
     for values in (10 * places, 10 - 10 * places):
         points = axes.transData.transform(np.c_[places, values])
         assert not any(box.contains(*point) for box in boxes for point in points)
+
+
+def test_panels_have_the_labels_that_each_has_in_the_finished_picture() -> None:
+    at: list[list[tuple[float, float]]] = []
+    for at_once in (True, False):
+        with matplotlib.rc_context(STYLE):
+            figure = Figure(figsize=(7, 3))
+            panels = []
+            for axes, most in zip(figure.subplots(1, 2), (1, 1e8), strict=True):
+                axes.plot([0, 1], [0, most])
+                axes.set_ylabel("its numbers are long")
+                panels.append((axes, [Curve([0, 1], [0, most], f"to {most:g}", COLOURS[0])]))
+            if at_once:
+                label_panels(panels)
+            else:
+                for axes, curves in panels:
+                    direct_labels(axes, curves)
+        at.append([text.get_position() for axes in figure.axes for text in axes.texts])
+    assert len(at[0]) == 2
+    assert at[0] == at[1]
+    label_panels([])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tlm.plotting import (
     COLOURS,
     INK,
     direct_labels,
+    label_panels,
     places_ticks,
     plain_number,
     plain_ticks,
@@ -87,6 +88,7 @@ def _operations(found: Found) -> Any:
 def _collectives(found: Found) -> Any:
     """Figure 7: speed-ups of the network's collectives by the block's length."""
     figure, axes = panels(1, 2, 8, 3.2)
+    labelled = []
     for axis, kind in zip(axes.flat, ("multicast", "sum"), strict=True):
         curves = []
         for number, method in enumerate(("tree", "sequential")):
@@ -103,7 +105,8 @@ def _collectives(found: Found) -> Any:
         axis.set(title=f"row {kind}; stars: the paper", ylabel="speed-up of the network")
         places_ticks(axis.xaxis, kib)
         plain_ticks(axis.yaxis)
-        direct_labels(axis, curves)
+        labelled.append((axis, curves))
+    label_panels(labelled)
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tlm.plotting import (
     COLOURS,
     INK,
-    direct_labels,
+    label_panels,
     plain_ticks,
     published,
     series,
@@ -73,6 +73,7 @@ def _panels(found: _Found, grid: _Grid) -> Any:
     figure, axes = _figure(
         len(grid.lines), len(columns), 2.8 * len(columns), 2.4 * len(grid.lines) + 0.4
     )
+    labelled = []
     for of_line, line in zip(axes, grid.lines, strict=True):
         xlabel, places = grid.lines[line]
         for axis, reading in zip(of_line, columns, strict=True):
@@ -88,7 +89,8 @@ def _panels(found: _Found, grid: _Grid) -> Any:
             axis.set_xticks(range(len(places)), [str(place) for place in places])
             axis.set_ylim(0, None)
             plain_ticks(axis.yaxis)
-            direct_labels(axis, curves)
+            labelled.append((axis, curves))
+    label_panels(labelled)
     return figure
 
 
@@ -191,6 +193,7 @@ def _splits(found: _Found) -> Any:
     figure, axes = _figure(1, len(told), 3.2 * len(told), 3.2)
     splits = [f"P{prompts}-D{decode}" for prompts, decode in figure_11.SPLITS]
     lengths, places = "{}in-{}out".format(*figure_11.LENGTHS[0]), range(len(splits))
+    labelled = []
     for axis, (metric, title) in zip(axes[0], told.items(), strict=True):
         curves = []
         for number, reading in enumerate(figure_11.READINGS):
@@ -202,7 +205,8 @@ def _splits(found: _Found) -> Any:
         axis.set_xlabel("cores for prompts, and that decode")
         axis.set_xticks(places, splits)
         plain_ticks(axis.yaxis)
-        direct_labels(axis, curves)
+        labelled.append((axis, curves))
+    label_panels(labelled)
     return figure
 
 

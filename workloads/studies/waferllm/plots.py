@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tlm.plotting import (
-    direct_labels,
+    label_panels,
     places_ticks,
     plain_ticks,
     published,
@@ -49,6 +49,7 @@ def _figure(cols: int) -> Any:
 def _layers(found: Mapping[str, Any]) -> Any:
     """Tables 3 and 4: tokens a second by the side of the grid, and what was published."""
     figure, axes = _figure(2)
+    labelled = []
     for axis, table, phase in zip(axes, ("T3", "T4"), ("prefill", "decode"), strict=True):
         curves, ticks = [], set()
         for number, model in enumerate(MODELS):
@@ -66,7 +67,8 @@ def _layers(found: Mapping[str, Any]) -> Any:
         axis.margins(0.1)
         places_ticks(axis.xaxis, sorted(ticks))
         plain_ticks(axis.yaxis)
-        direct_labels(axis, curves)
+        labelled.append((axis, curves))
+    label_panels(labelled)
     return figure
 
 
@@ -79,6 +81,7 @@ def _kernels(
 ) -> Any:
     """Figure 9 or 10: cycles by the side of the grid."""
     figure, axes = _figure(len(sizes))
+    labelled = []
     for axis, size in zip(axes, sizes, strict=True):
         curves = []
         for number, kernel in enumerate(kernels):
@@ -88,5 +91,6 @@ def _kernels(
         axis.set(title=size, xlabel="tiles a side", ylabel="time (cycles)", ylim=(0, None))
         places_ticks(axis.xaxis, sides)
         plain_ticks(axis.yaxis)
-        direct_labels(axis, curves)
+        labelled.append((axis, curves))
+    label_panels(labelled)
     return figure
