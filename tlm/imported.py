@@ -4,6 +4,7 @@ They are read and not run, so that what rests on a module can be told without it
 """
 
 import ast
+import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -19,28 +20,33 @@ def imported_files(modules: Iterable[str], folder: Path) -> list[Path]:
         modules: Dotted names.
         folder: Where their packages lie; what is imported from elsewhere is not followed.
     """
-    found: set[Path] = set()
-    named = set(modules)
-    ahead = list(named)
+    found: list[Path] = []
+    folders: dict[str, bool] = {}
+    ahead = list(modules)
     while ahead:
-        for file in _files_of(ahead.pop(), folder):
-            if file not in found:
-                found.add(file)
-                further = _imported_by(file.read_text(encoding="utf-8")) - named
-                named |= further
-                ahead += further
+        for file in _new_files(ahead.pop(), folder, folders):
+            found.append(file)
+            ahead += _imported_by(file.read_text(encoding="utf-8"))
     return sorted(found)
 
 
-def _files_of(name: str, folder: Path) -> Iterator[Path]:
-    """The file of a module, and those of the packages around it."""
-    place = folder
+def _new_files(name: str, folder: Path, folders: dict[str, bool]) -> Iterator[Path]:
+    """The file of a module, and those of the packages around it, that no name before it had.
+
+    Args:
+        name: Of the module.
+        folder: Where packages lie.
+        folders: Whether a folder for each part of a name is there, of all parts until now.
+    """
+    place = str(folder)  # text: a path of its own for each part takes most of the time
     for part in name.split("."):
-        for file in (place / part / "__init__.py", place / f"{part}.py"):
-            if file.is_file():
-                yield file
-        place /= part
-        if not place.is_dir():
+        place = os.path.join(place, part)
+        if place not in folders:
+            folders[place] = os.path.isdir(place)
+            for file in (os.path.join(place, "__init__.py"), f"{place}.py"):
+                if os.path.isfile(file):
+                    yield Path(file)
+        if not folders[place]:
             return
 
 
