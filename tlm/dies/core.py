@@ -8,7 +8,9 @@ it is free, the input's last packet has left, and the next die has room for the 
 from enum import IntEnum
 from heapq import heappop, heappush
 
-from tlm.compiled import address, allocating, compiled, forget_stale, inlined
+import numpy as np
+
+from tlm.compiled import address, allocating, compiled, forget_stale, inlined, lowest
 from tlm.dies.queues import (
     NOBODY,
     Queues,
@@ -34,6 +36,8 @@ class DieEventKind(IntEnum):
 
 
 KINDS = len(DieEventKind)
+_ALL = (1 << PORTS) - 1  # a bit for each port
+_BITS = 7  # of a port's number, or of `NONE`
 
 
 @allocating
@@ -92,16 +96,29 @@ def _happen(s: DieMeshState, now: int, name: int, what: int) -> None:
         for packet in range(first, first + s.messages[what, Message.MISSING]):
             _append(s, place, packet)
     die = place - place % PORTS
-    wanted = 0
-    for source in range(die, die + PORTS):
-        output = s.places[source, DiePlace.WANTED]
-        if output != NONE and s.places[source, DiePlace.INPUT_FREE] <= now:
-            wanted |= 1 << output
-    for output in range(die, die + PORTS):
-        if wanted >> output - die & 1 and s.places[output, DiePlace.OUTPUT_FREE] <= now:
-            source = _next_input(s, die, output, now)
-            if source != NONE:
-                _send(s, now, source, output)
+    ready = _asked(s, die, now)
+    while ready:
+        output = die + address(lowest(ready))
+        ready &= ready - 1
+        source = _next_input(s, die, output, now)
+        if source != NONE:
+            _send(s, now, source, output)
+
+
+@inlined
+def _asked(s: DieMeshState, die: int, now: int) -> int:
+    """Free outputs of a die that inputs ask for, a bit each.
+
+    There is no branch for each port: whether it is free no processor can guess.
+    """
+    asked = free = 0
+    for port in range(PORTS):
+        place = die + port
+        wanted = s.places[place, DiePlace.WANTED]
+        asks = (wanted != NONE) & (s.places[place, DiePlace.INPUT_FREE] <= now)
+        asked |= np.int64(asks) << (wanted & _BITS)
+        free |= np.int64(s.places[place, DiePlace.OUTPUT_FREE] <= now) << port
+    return asked & free
 
 
 @inlined
@@ -155,15 +172,19 @@ def _output(s: DieMeshState, die: int, packet: int) -> int:
 def _next_input(s: DieMeshState, die: int, output: int, now: int) -> int:
     """The input of a die whose packet leaves by an output, or NONE."""
     out, turn = output - die, s.places[output, DiePlace.TURN]
-    for k in range(PORTS):
-        source = die + address(turn + k) % PORTS
-        if (
-            s.places[source, DiePlace.WANTED] == out
-            and s.places[source, DiePlace.INPUT_FREE] <= now
-        ):
-            units = _packet_units(s, s.places[source, DiePlace.FIRST])
-            if out == MeshPort.LOCAL or s.places[output, DiePlace.ROOM] >= units:
-                return source
+    asking = 0
+    for port in range(PORTS):
+        place = die + port
+        wants = s.places[place, DiePlace.WANTED] == out
+        asks = wants & (s.places[place, DiePlace.INPUT_FREE] <= now)
+        asking |= np.int64(asks) << port
+    in_turn = (asking | asking << PORTS) >> turn & _ALL
+    while in_turn:
+        source = die + address(turn + lowest(in_turn)) % PORTS
+        in_turn &= in_turn - 1
+        units = _packet_units(s, s.places[source, DiePlace.FIRST])
+        if out == MeshPort.LOCAL or s.places[output, DiePlace.ROOM] >= units:
+            return source
     return NONE
 
 
