@@ -22,7 +22,7 @@ from tlm.dies.queues import (
     pop,
     push,
 )
-from tlm.dies.state import NONE, PORTS, DieEvent, DieMeshState, DiePacket, DiePlace, Message
+from tlm.dies.state import NONE, PORTS, Die, DieEvent, DieMeshState, DiePacket, DiePlace, Message
 from tlm.interconnect.lines import MeshPort
 
 
@@ -113,7 +113,7 @@ def _asked(s: DieMeshState, die: int, now: int) -> int:
     """
     asked = free = 0
     for port in range(PORTS):
-        place = die + port
+        place = address(die + port)
         wanted = s.places[place, DiePlace.WANTED]
         asks = (wanted != NONE) & (s.places[place, DiePlace.INPUT_FREE] <= now)
         asked |= np.int64(asks) << (wanted & _BITS)
@@ -157,12 +157,12 @@ def _show(s: DieMeshState, place: int, packet: int) -> None:
 @inlined
 def _output(s: DieMeshState, die: int, packet: int) -> int:
     """The port by which a packet leaves a die."""
-    cols = s.law.cols
-    target = s.messages[s.packets[packet, DiePacket.MESSAGE], Message.TARGET]
-    col, to_col = die % cols, target % cols
+    here = s.dies[die]
+    to = s.dies[s.messages[s.packets[packet, DiePacket.MESSAGE], Message.TARGET]]
+    col, to_col = here[Die.COL], to[Die.COL]
     if to_col != col:
         return MeshPort.EAST if to_col > col else MeshPort.WEST
-    row, to_row = die // cols, target // cols
+    row, to_row = here[Die.ROW], to[Die.ROW]
     if to_row != row:
         return MeshPort.SOUTH if to_row > row else MeshPort.NORTH
     return MeshPort.LOCAL
@@ -174,7 +174,7 @@ def _next_input(s: DieMeshState, die: int, output: int, now: int) -> int:
     out, turn = output - die, s.places[output, DiePlace.TURN]
     asking = 0
     for port in range(PORTS):
-        place = die + port
+        place = address(die + port)
         wants = s.places[place, DiePlace.WANTED] == out
         asks = wants & (s.places[place, DiePlace.INPUT_FREE] <= now)
         asking |= np.int64(asks) << port

@@ -64,6 +64,13 @@ class DiePlace(IntEnum):
     UNITS = 7  # that have left by the output
 
 
+class Die(IntEnum):
+    """Columns of a die: where it is, as to divide takes longer than to look it up."""
+
+    ROW = 0
+    COL = 1
+
+
 class DieEvent(IntEnum):
     """Columns of an event."""
 
@@ -79,6 +86,7 @@ class DieMeshState(NamedTuple):
     messages: Int64s  # [messages, Message]
     packets: Int64s  # [packets, DiePacket]
     places: Int64s  # [dies * PORTS, DiePlace]
+    dies: Int64s  # [dies, Die]
     followers: Int64s  # messages that wait for one, behind those that wait for the one before
     events: Int64s  # [events, DieEvent]: those that came up of late
     event_count: Int64s  # how many those are
@@ -107,6 +115,7 @@ def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
         messages=table,
         packets=queued,
         places=places,
+        dies=np.stack(np.divmod(np.arange(mesh.dies), mesh.cols), axis=1),
         followers=messages.after[order],
         events=np.zeros((count + 4 * PORTS, len(DieEvent)), dtype=np.int64),
         event_count=np.zeros(1, dtype=np.int64),
