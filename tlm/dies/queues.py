@@ -126,8 +126,10 @@ def earliest(queues: Queues) -> int:
     rows, first, time, number = queues.queues, NOBODY, NEVER, NEVER
     for queue in range(_QUEUES):
         own, came = rows[queue, _Queue.TIME], rows[queue, _Queue.NUMBER]
-        if own < time or (own == time and came < number):
-            first, time, number = queue, own, came
+        sooner = (own < time) | ((own == time) & (came < number))  # no branch: it would be guessed
+        first = queue if sooner else first
+        time = own if sooner else time
+        number = came if sooner else number
     return first
 
 

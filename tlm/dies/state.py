@@ -87,6 +87,7 @@ class DieMeshState(NamedTuple):
     packets: Int64s  # [packets, DiePacket]
     places: Int64s  # [dies * PORTS, DiePlace]
     dies: Int64s  # [dies, Die]
+    across: Int64s  # [PORTS]: from a port's place to that at the other end of its link
     followers: Int64s  # messages that wait for one, behind those that wait for the one before
     events: Int64s  # [events, DieEvent]: those that came up of late
     event_count: Int64s  # how many those are
@@ -116,7 +117,21 @@ def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
         packets=queued,
         places=places,
         dies=np.stack(np.divmod(np.arange(mesh.dies), mesh.cols), axis=1),
+        across=_across(mesh.cols),
         followers=messages.after[order],
         events=np.zeros((count + 4 * PORTS, len(DieEvent)), dtype=np.int64),
         event_count=np.zeros(1, dtype=np.int64),
     )
+
+
+def _across(cols: int) -> Int64s:
+    """`DieMeshState.across`; 0 of `MeshPort.LOCAL`."""
+    across = np.zeros(PORTS, dtype=np.int64)
+    for port, other, dies in (
+        (MeshPort.NORTH, MeshPort.SOUTH, -cols),
+        (MeshPort.EAST, MeshPort.WEST, 1),
+        (MeshPort.SOUTH, MeshPort.NORTH, cols),
+        (MeshPort.WEST, MeshPort.EAST, -1),
+    ):
+        across[port] = dies * PORTS + other - port
+    return across
