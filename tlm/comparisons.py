@@ -1,6 +1,7 @@
 """What was stored of kernels at neighbouring levels: the cycles of each case at each level."""
 
 import re
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer
@@ -138,6 +139,14 @@ class ChipComparison(Comparison):
     """Closed forms at the constants of all chips; stored as a table, as they are many."""
 
     points: Annotated[list[ChipPoint], BeforeValidator(_read_rows), PlainSerializer(_as_rows)]
+
+    @cached_property
+    def by_kernel(self) -> dict[tuple[str, str, bool], list[ChipPoint]]:
+        """Points of each kernel, its variant, and whether operands lie in off-chip memory."""
+        found: dict[tuple[str, str, bool], list[ChipPoint]] = {}
+        for point in self.points:
+            found.setdefault((point.kernel, point.variant, point.memory), []).append(point)
+        return found
 
     def model_dump_json(self, **options: Any) -> str:
         """As of any model, with a line for each row of the table."""

@@ -184,8 +184,7 @@ def _step_on(
     chip: str | None, kernel: str, variant: str, memory: bool, level: str
 ) -> LevelStep | None:
     name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
-    of = kernel, variant, memory
-    of_kernel = [p for p in load_chips().points if (p.kernel, p.variant, p.memory) == of]
+    of_kernel = load_chips().by_kernel.get((kernel, variant, memory), [])
     points = [p for p in of_kernel if p.chip == name] or of_kernel
     if level == "perf":
         return LevelStep.of([Checked(p.balance, p.perf, p.error_pct) for p in points])
