@@ -12,17 +12,27 @@ import numpy as np
 
 from tlm.compiled import address, allocating, compiled, forget_stale, inlined, lowest
 from tlm.dies.queues import (
-    NOBODY,
+    NEVER,
+    Pushed,
     Queues,
     earliest,
     grown,
     is_before,
-    is_full,
     last_number,
     pop,
     push,
 )
-from tlm.dies.state import NONE, PORTS, Die, DieEvent, DieMeshState, DiePacket, DiePlace, Message
+from tlm.dies.state import (
+    NONE,
+    PORTS,
+    Came,
+    Die,
+    DieEvent,
+    DieMeshState,
+    DiePacket,
+    DiePlace,
+    Message,
+)
 from tlm.interconnect.lines import MeshPort
 
 
@@ -33,6 +43,14 @@ class DieEventKind(IntEnum):
     FREE = 1  # an output or an input of a die is free
     CREDIT = 2  # an output hears that there is room for so many units more
     MESSAGE = 3  # a message may be sent
+
+
+class _Stop(IntEnum):
+    """Why events do not go on by themselves."""
+
+    OTHER = 0  # the next one is not of the queues
+    NO_ROOM = 1  # the queues are full
+    NO_QUEUE = 2  # the event that came up last of those entered fits none
 
 
 KINDS = len(DieEventKind)
@@ -52,26 +70,52 @@ def run(s: DieMeshState, queues: Queues) -> None:
         queues: Without events.
     """
     heap = [(0, 0, 0, 0) for _ in range(0)]  # of this type, and empty
-    count = s.event_count
     _begin(s)
     while True:
-        for k in range(count[0]):
-            event = s.events[k]
-            if is_full(queues):
-                queues = grown(queues)
-            time, name, what = (
-                event[DieEvent.TIME], event[DieEvent.NAME], event[DieEvent.WHAT],
+        time, number = (heap[0][0], heap[0][1]) if heap else (NEVER, NEVER)
+        stop = _go_on(s, queues, time, number)
+        if stop == _Stop.NO_ROOM:
+            queues = grown(queues)
+        elif stop == _Stop.NO_QUEUE:
+            event = s.events[s.came_up[Came.ENTERED] - 1]
+            heappush(
+                heap,
+                (
+                    event[DieEvent.TIME], last_number(queues), event[DieEvent.NAME],
+                    event[DieEvent.WHAT],
+                ),
             )  # fmt: skip
-            if not push(queues, time, name, what):
-                heappush(heap, (time, last_number(queues), name, what))
-        queue = earliest(queues)
-        if heap and is_before(queues, queue, heap[0][0], heap[0][1]):
+        elif heap:
             now, _, name, what = heappop(heap)
-        elif queue == NOBODY:
-            break
+            _happen(s, now, name, what)
         else:
-            now, name, what = pop(queues, queue)
-        count[0] = 0
+            break
+
+
+@compiled
+def _go_on(s: DieMeshState, queues: Queues, time: int, number: int) -> int:
+    """Run events until that of a time and number is the next, or one finds no place.
+
+    Apart from `run`, which makes arrays: there, references to arrays would be counted at each event.
+
+    Returns:
+        A `_Stop`.
+    """
+    while True:
+        for k in range(s.came_up[Came.ENTERED], s.came_up[Came.COUNT]):
+            event = s.events[address(k)]
+            pushed = push(
+                queues, event[DieEvent.TIME], event[DieEvent.NAME], event[DieEvent.WHAT]
+            )
+            if pushed == Pushed.NO_ROOM:
+                return _Stop.NO_ROOM
+            s.came_up[Came.ENTERED] += 1
+            if pushed == Pushed.NO_QUEUE:
+                return _Stop.NO_QUEUE
+        queue = earliest(queues)
+        if is_before(queues, queue, time, number):
+            return _Stop.OTHER
+        now, name, what = pop(queues, queue)
         _happen(s, now, name, what)
 
 
@@ -86,6 +130,7 @@ def _begin(s: DieMeshState) -> None:
 @compiled
 def _happen(s: DieMeshState, now: int, name: int, what: int) -> None:
     """An event, and the packets that go on at its die."""
+    s.came_up[Came.COUNT] = s.came_up[Came.ENTERED] = 0
     kind, place = name % KINDS, address(name // KINDS)
     if kind == DieEventKind.HEAD:
         _append(s, place, what)
@@ -124,11 +169,10 @@ def _asked(s: DieMeshState, die: int, now: int) -> int:
 @inlined
 def _come_up(s: DieMeshState, time: int, kind: DieEventKind, place: int, what: int) -> None:
     """Note an event."""
-    event = s.event_count[0]
-    s.events[event, DieEvent.TIME] = time
-    s.events[event, DieEvent.NAME] = place * KINDS + kind
-    s.events[event, DieEvent.WHAT] = what
-    s.event_count[0] += 1
+    event = s.events[address(s.came_up[Came.COUNT])]
+    event[DieEvent.TIME], event[DieEvent.NAME] = time, place * KINDS + kind
+    event[DieEvent.WHAT] = what
+    s.came_up[Came.COUNT] += 1
 
 
 @inlined

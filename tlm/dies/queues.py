@@ -11,12 +11,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compiled import allocating, compiled, merged
+from tlm.compiled import address, allocating, merged
 
 NEVER = 2**63 - 1
 NOBODY = -1
 _QUEUES = 4
-_LEAST_PLACES = 1024
+_PLACES = 1024  # of a queue at first; a power of two, always
+
+
+class Pushed(IntEnum):
+    """What became of an event."""
+
+    ENTERED = 0
+    NO_ROOM = 1  # its queue is full: nothing has changed
+    NO_QUEUE = 2  # it fits none; it is counted
 
 
 class _Event(IntEnum):
@@ -26,98 +34,71 @@ class _Event(IntEnum):
     NUMBER = 1  # in the order in which events came up
     NAME = 2
     WHAT = 3
-    NEXT = 4  # place of the event behind it in its queue, or of the next free place
 
 
 class _Queue(IntEnum):
-    """Columns of a queue."""
+    """Columns of a queue. Its events have positions that grow, and places in a ring."""
 
     TIME = 0  # of the first event, or `NEVER`
     NUMBER = 1
-    FIRST = 2  # its place, or `NOBODY`
-    LAST = 3
-    LAST_TIME = 4
-
-
-class _Field(IntEnum):
-    """Numbers of all queues."""
-
-    FREE = 0  # the first free place, or `NOBODY`
-    COUNT = 1  # of events that have come up
+    FIRST = 2  # position of the first event
+    END = 3  # and behind the last one
+    LAST_TIME = 4  # of the last event; 0 if there is none
 
 
 class Queues(NamedTuple):
     """Events that wait, but for those in a heap.
 
     Attributes:
-        events: Shape (places, len(_Event)).
+        events: Shape (_QUEUES, places, len(_Event)).
         queues: Shape (_QUEUES, len(_Queue)).
-        fields: Shape (len(_Field),).
+        count: Shape (1,): how many events have come up.
     """
 
     events: NDArray[np.int64]
     queues: NDArray[np.int64]
-    fields: NDArray[np.int64]
+    count: NDArray[np.int64]
 
 
 def new_queues() -> Queues:
-    """Without events, or places for any."""
+    """Without events."""
     queues = np.zeros((_QUEUES, len(_Queue)), dtype=np.int64)
-    queues[:, _Queue.TIME] = queues[:, _Queue.NUMBER] = NEVER
-    queues[:, _Queue.FIRST] = NOBODY
-    fields = np.array([NOBODY, 0])
-    return Queues(np.zeros((0, len(_Event)), dtype=np.int64), queues, fields)
-
-
-@merged
-def is_full(queues: Queues) -> bool:
-    """Whether there is no place for another event."""
-    return bool(queues.fields[_Field.FREE] == NOBODY)
+    queues[:, [_Queue.TIME, _Queue.NUMBER]] = NEVER
+    events = np.zeros((_QUEUES, _PLACES, len(_Event)), dtype=np.int64)
+    return Queues(events, queues, np.zeros(1, dtype=np.int64))
 
 
 @allocating
 def grown(queues: Queues) -> Queues:
-    """The same, if full, with twice as many places."""
-    before = len(queues.events)
-    events = np.zeros((max(2 * before, _LEAST_PLACES), queues.events.shape[1]), dtype=np.int64)
-    events[:before] = queues.events
-    for place in range(before, len(events)):
-        events[place, _Event.NEXT] = place + 1
-    events[-1, _Event.NEXT] = NOBODY
-    queues.fields[_Field.FREE] = before
-    return Queues(events, queues.queues, queues.fields)
+    """The same with twice as many places."""
+    kinds, places, columns = queues.events.shape
+    events = np.zeros((kinds, 2 * places, columns), dtype=np.int64)
+    for queue in range(kinds):
+        for at in range(queues.queues[queue, _Queue.FIRST], queues.queues[queue, _Queue.END]):
+            events[queue, at % (2 * places)] = queues.events[queue, at % places]
+    return Queues(events, queues.queues, queues.count)
 
 
 @merged
-def push(queues: Queues, time: int, name: int, what: int) -> bool:
-    """Enter an event, for which there is a place; not if it fits no queue. It is counted then."""
-    events, rows, fields = queues.events, queues.queues, queues.fields
-    at = fields[_Field.FREE]
-    fields[_Field.FREE] = events[at, _Event.NEXT]
-    events[at, _Event.TIME], events[at, _Event.NUMBER] = time, fields[_Field.COUNT]
-    events[at, _Event.NAME], events[at, _Event.WHAT] = name, what
-    events[at, _Event.NEXT] = NOBODY
-    fields[_Field.COUNT] += 1
-    for queue in range(_QUEUES):
-        if rows[queue, _Queue.FIRST] == NOBODY:
-            _lead(queues, queue, at)
-            rows[queue, _Queue.LAST], rows[queue, _Queue.LAST_TIME] = at, time
-            return True
+def push(queues: Queues, time: int, name: int, what: int) -> int:
+    """Enter an event, and count it: what became of it, as in `Pushed`."""
+    events, rows, places = queues.events, queues.queues, queues.events.shape[1]
+    for number in range(_QUEUES):
+        queue = address(number)
         if rows[queue, _Queue.LAST_TIME] <= time:
-            events[rows[queue, _Queue.LAST], _Event.NEXT] = at
-            rows[queue, _Queue.LAST], rows[queue, _Queue.LAST_TIME] = at, time
-            return True
-    events[at, _Event.NEXT] = fields[_Field.FREE]
-    fields[_Field.FREE] = at
-    return False
-
-
-@compiled
-def _lead(queues: Queues, queue: int, at: int) -> None:
-    """The event of a place is the first of a queue."""
-    queues.queues[queue, _Queue.FIRST] = at
-    queues.queues[queue, _Queue.TIME] = queues.events[at, _Event.TIME]
-    queues.queues[queue, _Queue.NUMBER] = queues.events[at, _Event.NUMBER]
+            first, end = rows[queue, _Queue.FIRST], rows[queue, _Queue.END]
+            if end - first == places:
+                return Pushed.NO_ROOM
+            event = events[queue, address(end & places - 1)]
+            event[_Event.TIME], event[_Event.NUMBER] = time, queues.count[0]
+            event[_Event.NAME], event[_Event.WHAT] = name, what
+            if end == first:
+                rows[queue, _Queue.TIME], rows[queue, _Queue.NUMBER] = time, queues.count[0]
+            rows[queue, _Queue.END], rows[queue, _Queue.LAST_TIME] = end + 1, time
+            queues.count[0] += 1
+            return Pushed.ENTERED
+    queues.count[0] += 1
+    return Pushed.NO_QUEUE
 
 
 @merged
@@ -145,20 +126,21 @@ def is_before(queues: Queues, queue: int, time: int, number: int) -> bool:
 @merged
 def pop(queues: Queues, queue: int) -> tuple[int, int, int]:
     """Time, name and object of the first event of a queue, which leaves."""
-    events, rows, fields = queues.events, queues.queues, queues.fields
-    at, time = rows[queue, _Queue.FIRST], rows[queue, _Queue.TIME]
-    behind = events[at, _Event.NEXT]
-    if behind == NOBODY:
-        rows[queue, _Queue.FIRST] = NOBODY
-        rows[queue, _Queue.TIME] = rows[queue, _Queue.NUMBER] = NEVER
+    at, places = address(queue), queues.events.shape[1]
+    row, ring = queues.queues[at], queues.events[at]
+    time, first = row[_Queue.TIME], row[_Queue.FIRST]
+    event = ring[address(first & places - 1)]
+    row[_Queue.FIRST] = first + 1
+    if first + 1 == row[_Queue.END]:
+        row[_Queue.TIME] = row[_Queue.NUMBER] = NEVER
+        row[_Queue.LAST_TIME] = 0
     else:
-        _lead(queues, queue, behind)
-    events[at, _Event.NEXT] = fields[_Field.FREE]
-    fields[_Field.FREE] = at
-    return time, events[at, _Event.NAME], events[at, _Event.WHAT]
+        behind = ring[address(first + 1 & places - 1)]
+        row[_Queue.TIME], row[_Queue.NUMBER] = behind[_Event.TIME], behind[_Event.NUMBER]
+    return time, event[_Event.NAME], event[_Event.WHAT]
 
 
 @merged
 def last_number(queues: Queues) -> int:
     """That of the event which was counted last."""
-    return int(queues.fields[_Field.COUNT]) - 1
+    return int(queues.count[0]) - 1

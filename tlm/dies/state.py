@@ -79,6 +79,13 @@ class DieEvent(IntEnum):
     WHAT = 2  # packet, units or message
 
 
+class Came(IntEnum):
+    """Numbers of events that came up of late."""
+
+    COUNT = 0  # how many there are
+    ENTERED = 1  # of these, those that wait for their time
+
+
 class DieMeshState(NamedTuple):
     """A mesh, its messages and their packets."""
 
@@ -90,7 +97,7 @@ class DieMeshState(NamedTuple):
     across: Int64s  # [PORTS]: from a port's place to that at the other end of its link
     followers: Int64s  # messages that wait for one, behind those that wait for the one before
     events: Int64s  # [events, DieEvent]: those that came up of late
-    event_count: Int64s  # how many those are
+    came_up: Int64s  # [Came]
 
 
 def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
@@ -120,7 +127,7 @@ def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
         across=_across(mesh.cols),
         followers=messages.after[order],
         events=np.zeros((count + 4 * PORTS, len(DieEvent)), dtype=np.int64),
-        event_count=np.zeros(1, dtype=np.int64),
+        came_up=np.zeros(len(Came), dtype=np.int64),
     )
 
 
