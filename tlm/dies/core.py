@@ -187,7 +187,7 @@ def _append(s: DieMeshState, place: int, packet: int) -> None:
     if s.places[place, DiePlace.FIRST] == NONE:
         _show(s, place, packet)
     else:
-        s.packets[s.places[place, DiePlace.LAST], DiePacket.NEXT] = packet
+        s.packets[address(s.places[place, DiePlace.LAST]), DiePacket.NEXT] = packet
     s.places[place, DiePlace.LAST] = packet
 
 
@@ -195,14 +195,18 @@ def _append(s: DieMeshState, place: int, packet: int) -> None:
 def _show(s: DieMeshState, place: int, packet: int) -> None:
     """A packet is the first of an input's queue."""
     s.places[place, DiePlace.FIRST] = packet
-    s.places[place, DiePlace.WANTED] = _output(s, place // PORTS, packet)
+    message = s.messages[address(s.packets[address(packet), DiePacket.MESSAGE])]
+    s.places[place, DiePlace.WANTED] = _output(s, place // PORTS, message[Message.TARGET])
+    # The last packet of a message takes what is left.
+    before = (packet - message[Message.FIRST_PACKET]) * s.law.packet_units
+    units = min(s.law.packet_units, message[Message.UNITS] - before)
+    s.places[place, DiePlace.FIRST_UNITS] = units
 
 
 @inlined
-def _output(s: DieMeshState, die: int, packet: int) -> int:
-    """The port by which a packet leaves a die."""
-    here = s.dies[die]
-    to = s.dies[s.messages[s.packets[packet, DiePacket.MESSAGE], Message.TARGET]]
+def _output(s: DieMeshState, die: int, target: int) -> int:
+    """The port by which packets to another die, or to this one, leave a die."""
+    here, to = s.dies[address(die)], s.dies[address(target)]
     row, to_row, col, to_col = here[Die.ROW], to[Die.ROW], here[Die.COL], to[Die.COL]
     # Chosen without branches, for the same reason as in `_asked`.
     past_row = MeshPort.NORTH if to_row < row else MeshPort.LOCAL
@@ -225,19 +229,10 @@ def _next_input(s: DieMeshState, die: int, output: int, now: int) -> int:
     while in_turn:
         source = die + address(turn + lowest(in_turn)) % PORTS
         in_turn &= in_turn - 1
-        units = _packet_units(s, s.places[source, DiePlace.FIRST])
+        units = s.places[source, DiePlace.FIRST_UNITS]
         if out == MeshPort.LOCAL or s.places[output, DiePlace.ROOM] >= units:
             return source
     return NONE
-
-
-@inlined
-def _packet_units(s: DieMeshState, packet: int) -> int:
-    """Units of a packet: the last of a message takes what is left."""
-    message, most = s.packets[packet, DiePacket.MESSAGE], s.law.packet_units
-    before = (packet - s.messages[message, Message.FIRST_PACKET]) * most
-    units: int = min(most, s.messages[message, Message.UNITS] - before)
-    return units
 
 
 @inlined
@@ -245,7 +240,7 @@ def _send(s: DieMeshState, now: int, source: int, output: int) -> None:
     """The first packet of an input leaves by an output."""
     law, packet = s.law, address(s.places[source, DiePlace.FIRST])
     from_die, to_die = source % PORTS == MeshPort.LOCAL, output % PORTS == MeshPort.LOCAL
-    units = _packet_units(s, packet)
+    units = s.places[source, DiePlace.FIRST_UNITS]
     following = s.packets[packet, DiePacket.NEXT]
     s.packets[packet, DiePacket.NEXT] = NONE
     if following != NONE:

@@ -62,6 +62,7 @@ class DiePlace(IntEnum):
     TURN = 5  # port of the input that is the first in line, or PORTS for `MeshPort.LOCAL`
     ROOM = 6  # units for which the next die is known to have room
     UNITS = 7  # that have left by the output
+    FIRST_UNITS = 8  # of the first packet
 
 
 class Die(IntEnum):
