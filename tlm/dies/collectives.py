@@ -6,8 +6,9 @@ block. No link then carries more than the farthest die has to get.
 """
 
 from collections.abc import Callable
-from math import ceil
 from typing import NamedTuple
+
+import numpy as np
 
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import MessagePlan, Messages
@@ -38,13 +39,15 @@ def all_to_all(mesh: DieMesh, group: TileSet, size: int, shares: Shares = EVEN) 
 
     Where shares differ, ``size`` is that of dies of the mean, and others are rounded up.
     """
-    dies, plan = group.nodes(mesh.cols), MessagePlan()
-    sent, got = shares.sent or [1] * len(dies), shares.got or [1] * len(dies)
-    for step in range(1, len(dies)):
-        for place, source in enumerate(dies):
-            target = (place + step) % len(dies)
-            plan.send(source, dies[target], max(1, ceil(size * sent[place] * got[target])))
-    return plan.messages()
+    dies = np.array(group.nodes(mesh.cols))
+    count = len(dies)
+    place = np.tile(np.arange(count), count - 1)
+    to = (place + np.repeat(np.arange(1, count), count)) % count
+    units = np.full(len(place), size)
+    if shares != EVEN:
+        sent, got = (np.array(each or [1.0] * count) for each in shares)
+        units = np.maximum(1, np.ceil(size * sent[place] * got[to])).astype(np.int64)
+    return Messages(dies[place], dies[to], units, *np.zeros((2, 0), dtype=np.int64))
 
 
 def all_gather(mesh: DieMesh, group: TileSet, size: int) -> Messages:

@@ -52,12 +52,12 @@ class Queues(NamedTuple):
     Attributes:
         events: Shape (_QUEUES, places, len(_Event)).
         queues: Shape (_QUEUES, len(_Queue)).
-        count: Shape (1,): how many events have come up.
+        came: Shape (1,): how many events have come up.
     """
 
     events: NDArray[np.int64]
     queues: NDArray[np.int64]
-    count: NDArray[np.int64]
+    came: NDArray[np.int64]
 
 
 def new_queues() -> Queues:
@@ -76,7 +76,7 @@ def grown(queues: Queues) -> Queues:
     for queue in range(kinds):
         for at in range(queues.queues[queue, _Queue.FIRST], queues.queues[queue, _Queue.END]):
             events[queue, at % (2 * places)] = queues.events[queue, at % places]
-    return Queues(events, queues.queues, queues.count)
+    return Queues(events, queues.queues, queues.came)
 
 
 @merged
@@ -90,14 +90,14 @@ def push(queues: Queues, time: int, name: int, what: int) -> int:
             if end - first == places:
                 return Pushed.NO_ROOM
             event = events[queue, address(end & places - 1)]
-            event[_Event.TIME], event[_Event.NUMBER] = time, queues.count[0]
+            event[_Event.TIME], event[_Event.NUMBER] = time, queues.came[0]
             event[_Event.NAME], event[_Event.WHAT] = name, what
             if end == first:
-                rows[queue, _Queue.TIME], rows[queue, _Queue.NUMBER] = time, queues.count[0]
+                rows[queue, _Queue.TIME], rows[queue, _Queue.NUMBER] = time, queues.came[0]
             rows[queue, _Queue.END], rows[queue, _Queue.LAST_TIME] = end + 1, time
-            queues.count[0] += 1
+            queues.came[0] += 1
             return Pushed.ENTERED
-    queues.count[0] += 1
+    queues.came[0] += 1
     return Pushed.NO_QUEUE
 
 
@@ -143,4 +143,4 @@ def pop(queues: Queues, queue: int) -> tuple[int, int, int]:
 @merged
 def last_number(queues: Queues) -> int:
     """That of the event which was counted last."""
-    return int(queues.count[0]) - 1
+    return int(queues.came[0]) - 1

@@ -8,11 +8,11 @@ import pytest
 from tlm.compiled import allocating, compiled
 from tlm.dies.queues import (
     NOBODY,
+    Pushed,
     Queues,
     earliest,
     grown,
     is_before,
-    is_full,
     last_number,
     new_queues,
     pop,
@@ -23,9 +23,11 @@ from tlm.dies.queues import (
 @allocating
 def entered(queues: Queues, time: int, name: int, what: int) -> tuple[Queues, bool]:
     """Whether an event fits a queue, and with it if it does."""
-    if is_full(queues):
+    pushed = push(queues, time, name, what)
+    if pushed == Pushed.NO_ROOM:
         queues = grown(queues)
-    return queues, push(queues, time, name, what)
+        pushed = push(queues, time, name, what)
+    return queues, pushed == Pushed.ENTERED
 
 
 @compiled
@@ -73,3 +75,16 @@ def test_the_order_is_that_of_a_heap(kinds: int, fit: bool) -> None:
                 assert left(queues, queue) == (now, *expected[2:])
     assert first_of(queues, 0, 0)[0] == NOBODY
     assert fitted == fit
+
+
+def test_a_ring_that_has_gone_round_grows_in_order() -> None:
+    """Its first event does not lie in its first place, and there are more than places."""
+    queues, places = new_queues(), new_queues().events.shape[1]
+    for time in range(places):
+        queues, _ = entered(queues, time, 0, time)
+    for time in range(places // 2):
+        assert left(queues, 0) == (time, 0, time)
+    for time in range(places, 3 * places):
+        queues, _ = entered(queues, time, 0, time)
+    assert queues.events.shape[1] == 4 * places
+    assert [left(queues, 0)[2] for _ in range(5 * places // 2)] == [*range(places // 2, 3 * places)]
