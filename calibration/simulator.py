@@ -80,6 +80,7 @@ class Simulation:
         work = folder or run_folder()
         self._link_data(work)
         (work / "plan.json").write_text(json.dumps(plan))
+        rewritten = os.environ.get("COCOTB_REWRITE_ASSERTION_FILES", "")
         environment = verilator_environment() | {
             "WAFERTLM_PLAN": str(work / "plan.json"),
             "WAFERTLM_RESULT": str(work / "result.json"),
@@ -89,10 +90,12 @@ class Simulation:
                 [str(cocotb_tools.config.libs_dir), os.environ.get("LD_LIBRARY_PATH", "")]
             ).rstrip(os.pathsep),
             "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
-            # Else cocotb loads pytest's plugins, to show values of a failed assertion: 40 % of a
-            # short run. Who looks for a fault in a bench sets it to "*.py".
-            "COCOTB_REWRITE_ASSERTION_FILES": os.environ.get("COCOTB_REWRITE_ASSERTION_FILES", ""),
+            # Else cocotb loads pytest and its plugins, to show values of a failed assertion: most
+            # of a short run. Who looks for a fault in a bench sets it to "*.py".
+            "COCOTB_REWRITE_ASSERTION_FILES": rewritten,
         }
+        if not rewritten:
+            environment["PYGPI_USERS"] = "calibration.benches.begin:begin"
         log = work / "run.log"
         problem = ""
         try:

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-from tlm.calibrated import REPOSITORY
-
-_RTL = REPOSITORY / "rtl"
+# Not by tlm.calibrated: what that imports takes a third of a short run of a bench that loads this.
+_RTL = Path(__file__).resolve().parents[1] / "rtl"
 
 
 def _files(folder: str, *modules: str) -> tuple[Path, ...]:
