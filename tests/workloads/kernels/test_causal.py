@@ -113,7 +113,8 @@ def flat_plans(shape: AttentionShape, at: Place, cuts: Sequence[tuple[int, int]]
 def test_flat_attention(sizes: tuple[int, ...], memory: bool, cut: tuple[int, int]) -> None:
     at, shape = tiles((2, 4), memory=memory), AttentionShape(*sizes, causal=True)
     plans = [plan_flat(shape, at, "network", schedule, UNIT) for schedule in SCHEDULES]
-    plans += flat_plans(shape, at, [cut])
+    # Sizes take turns: each group has each schedule and count of heads with some of them.
+    plans += [*flat_plans(shape, at, [cut])][SIZES.index(sizes) % 2 :: 2]
     for seed, plan in enumerate(plans):
         check(plan, [seed])
         program = build(plan)

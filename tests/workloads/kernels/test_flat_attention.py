@@ -69,25 +69,32 @@ def test_flat_attention_in_blocks(schedule: str, method: str) -> None:
     assert len(cuts) == 3, cuts
 
 
+#: Groups, and which of two shapes they have with memory; they have the other one without.
+GROUPS = (((1, 1), 0), ((2, 2), 1), ((4, 2), 0), ((1, 4), 1), ((2, 1), 0))
+
+
 @pytest.mark.parametrize("memory", [False, True])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("group", [(1, 1), (2, 2), (4, 2), (1, 4), (2, 1)])
-def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory: bool) -> None:
+@pytest.mark.parametrize(("group", "number"), GROUPS)
+def test_groups_work_side_by_side(
+    group: tuple[int, int], number: int, schedule: str, memory: bool
+) -> None:
     edge = Edge(4, 4, 2, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
     tiles = replace(place(4, 4), offchip=edge if memory else None)
-    for shape in (AttentionShape(1, 6, 3, 5, 16, 8, 6), AttentionShape(2, 4, 2, 9, 21, 8, 6)):
-        for tile_bytes in (2**20, 700, 520):
-            small = replace(tiles, tile_bytes=tile_bytes)
-            plan = plan_flat(shape, small, "network", schedule, UNIT, group=group)
-            program = flat_attention.flat_attention(plan)
-            assert program.tile_bytes == plan.tile_bytes <= tile_bytes
-            assert plan.loads == plan.core.items()[-1].load + 1
-            if memory:
-                assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
-            q, k, v, output, totals = run(plan, tile_bytes)
-            for head in range(shape.heads):
-                found = np.hstack([output[head], totals[head][:, None]])
-                assert (found == attended(plan, q[head], k[head], v[head])).all()
+    sizes = ((2, 4, 2, 9, 21, 8, 6), (1, 6, 3, 5, 16, 8, 6))[number ^ memory]
+    shape = AttentionShape(*sizes)
+    for tile_bytes in (2**20, 700, 520):
+        small = replace(tiles, tile_bytes=tile_bytes)
+        plan = plan_flat(shape, small, "network", schedule, UNIT, group=group)
+        program = flat_attention.flat_attention(plan)
+        assert program.tile_bytes == plan.tile_bytes <= tile_bytes
+        assert plan.loads == plan.core.items()[-1].load + 1
+        if memory:
+            assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
+        q, k, v, output, totals = run(plan, tile_bytes)
+        for head in range(shape.heads):
+            found = np.hstack([output[head], totals[head][:, None]])
+            assert (found == attended(plan, q[head], k[head], v[head])).all()
 
 
 @pytest.mark.parametrize("memory", [False, True])
@@ -95,20 +102,21 @@ def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory:
 def test_groups_with_one_head_under_way(group: tuple[int, int], memory: bool) -> None:
     edge = Edge(4, 4, 2, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
     tiles = replace(place(4, 4), offchip=edge if memory else None)
-    for sizes in ((2, 24, 12, 5, 16, 8, 6), (2, 20, 10, 9, 21, 8, 6)):
-        shape = AttentionShape(*sizes)
-        for tile_bytes in (2**20, 520):
-            small = replace(tiles, tile_bytes=tile_bytes)
-            plan = plan_flat(shape, small, "network", "async", UNIT, group=group, heads=1)
-            assert (plan.depth, plan.core.states) == (min(2, plan.streams * plan.kv_blocks), 1)
-            program = flat_attention.flat_attention(plan)
-            assert program.tile_bytes == plan.tile_bytes <= tile_bytes
-            if memory:
-                assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
-            q, k, v, output, totals = run(plan, tile_bytes)
-            for head in range(shape.heads):
-                found = np.hstack([output[head], totals[head][:, None]])
-                assert (found == attended(plan, q[head], k[head], v[head])).all()
+    # Each group with one shape in memory, and with the other one without.
+    sizes = ((2, 24, 12, 5, 16, 8, 6), (2, 20, 10, 9, 21, 8, 6))[(group == (2, 2)) ^ memory]
+    shape = AttentionShape(*sizes)
+    for tile_bytes in (2**20, 520):
+        small = replace(tiles, tile_bytes=tile_bytes)
+        plan = plan_flat(shape, small, "network", "async", UNIT, group=group, heads=1)
+        assert (plan.depth, plan.core.states) == (min(2, plan.streams * plan.kv_blocks), 1)
+        program = flat_attention.flat_attention(plan)
+        assert program.tile_bytes == plan.tile_bytes <= tile_bytes
+        if memory:
+            assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
+        q, k, v, output, totals = run(plan, tile_bytes)
+        for head in range(shape.heads):
+            found = np.hstack([output[head], totals[head][:, None]])
+            assert (found == attended(plan, q[head], k[head], v[head])).all()
 
 
 def test_two_heads_hide_more_than_one_and_take_more_room() -> None:
