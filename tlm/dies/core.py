@@ -8,7 +8,7 @@ it is free, the input's last packet has left, and the next die has room for the 
 from enum import IntEnum
 from heapq import heappop, heappush
 
-from tlm.compiled import address, allocating, compiled, forget_stale, inlined, lowest
+from tlm.compiled import address, allocating, compiled, forget_stale, inlined, lowest, merged
 from tlm.dies.queues import (
     NEVER,
     Pushed,
@@ -119,7 +119,7 @@ def _begin(s: DieMeshState) -> None:
             _may_be_sent(s, message)
 
 
-@compiled
+@merged
 def _happen(s: DieMeshState, now: int, name: int, what: int) -> None:
     """An event, and the packets that go on at its die."""
     s.came_up[Came.COUNT] = s.came_up[Came.ENTERED] = 0
