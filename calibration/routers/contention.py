@@ -8,7 +8,17 @@ import numpy as np
 
 from calibration.routers.experiment import SceneExperiment, common, exact, kind
 from calibration.routers.found import PORTS
-from calibration.routers.scenes import Scene, Send, Size, about, closest, forms, shortlist
+from calibration.routers.scenes import (
+    Scene,
+    Send,
+    Size,
+    about,
+    best_of,
+    by_misfit,
+    closest,
+    forms,
+    shortlist,
+)
 from calibration.routers.unicast import LONGEST_RETURN_CYCLES
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet
@@ -62,11 +72,13 @@ class Contention(SceneExperiment):
 
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """The forms that explain all orders; first those of the neighbours, then of all inputs."""
-        known = self._narrowed(cases, values, ARBITERS[:2], _ROWS, most=1)
+        rows = self._by_neighbours(cases, values, ARBITERS[:2], _ROWS)
+        known = _narrowed(rows, cases, values, most=1)
         if closest(known, cases, values)[1] > 0:
             # What explains no first scene wholly may be the nearest on all.
-            known += self._narrowed(cases, values, ("tree",), _TREE_ROWS, most=1)
-            known += self._narrowed(cases, values, ARBITERS[:2], _ROWS, most=_NEARLY)
+            trees = self._by_neighbours(cases, values, ("tree",), _TREE_ROWS)
+            known += _narrowed(trees, cases, values, most=1)
+            known += _narrowed(rows, cases, values, most=_NEARLY)
         found = self.choose(known, cases, values, "order at the outputs")
         if self.mesh.flits_mix and not self.mesh.locks:
             self.mesh.note("flits of packets mix at an output; the model holds it for a packet")
@@ -84,15 +96,14 @@ class Contention(SceneExperiment):
             **{f"place_{name}": _place(found, port) for port, name in enumerate(PORTS)},
         }
 
-    def _narrowed(
+    def _by_neighbours(
         self,
         cases: Sequence[Scene],
         values: Sequence[float],
         arbiters: Sequence[str],
         lines: Iterable[tuple[int, ...]],
-        most: int,
-    ) -> list[NocTiming]:
-        """The forms that explain the neighbours best, and of these the ways into the column."""
+    ) -> list[tuple[float, NocTiming]]:
+        """Forms by how far off they are on the neighbours: thousands, so only once."""
         known = forms(
             [self.mesh.timing],
             turnaround_cycles=range(1 + LONGEST_TURNAROUND_CYCLES),
@@ -101,10 +112,7 @@ class Contention(SceneExperiment):
             lock_on_transfer=(False, True),
             line=lines,
         )
-        known = shortlist(known, cases[:1], values[:1], most)
-        known = forms(known, y_first=(False, True))
-        known = [form for given in known for form in _with_local(given)]
-        return shortlist(known, cases[:2], values[:2], most)
+        return by_misfit(known, cases[:1], values[:1])
 
     def _neighbours(self) -> Scene:
         return self._meet("neighbours of 1,1 to it", TileSet.tile(1, 1), _around(1, 1))
@@ -157,6 +165,18 @@ class Contention(SceneExperiment):
             sends.append((cycle, source, TileSet.tile(*divmod(end, size[1])), flits))
         label = f"{size[0]}x{size[1]}: burst {number}, {count} packets"
         return Scene(size, label, tuple(sorted(sends, key=lambda send: send[0])))
+
+
+def _narrowed(
+    ranked: Sequence[tuple[float, NocTiming]],
+    cases: Sequence[Scene],
+    values: Sequence[float],
+    most: int,
+) -> list[NocTiming]:
+    """The forms that explain the neighbours best, and of these the ways into the column."""
+    known = forms(best_of(ranked, most), y_first=(False, True))
+    known = [form for given in known for form in _with_local(given)]
+    return shortlist(known, cases[:2], values[:2], most)
 
 
 def _with_local(form: NocTiming) -> list[NocTiming]:

@@ -220,7 +220,7 @@ def closest(
     Raises:
         NoFormError: if all candidates contradict the scenes in their nature.
     """
-    found = _by_misfit(candidates, scenes, measured)
+    found = by_misfit(candidates, scenes, measured)
     least = found[0][0]
     return [candidate for misfit, candidate in found if misfit == least], least
 
@@ -233,17 +233,24 @@ def shortlist(
     Raises:
         NoFormError: if all candidates contradict the scenes in their nature.
     """
-    found = _by_misfit(candidates, scenes, measured)
+    return best_of(by_misfit(candidates, scenes, measured), most)
+
+
+def best_of(found: Sequence[tuple[float, NocTiming]], most: int) -> list[NocTiming]:
+    """The ``most`` of what `by_misfit` found, and all that are off as much as these."""
     bound = found[min(most, len(found)) - 1][0]
     return [candidate for misfit, candidate in found if misfit <= bound]
 
 
-def _by_misfit(
+def by_misfit(
     candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float]
 ) -> list[tuple[float, NocTiming]]:
     """Mean cycles that a candidate's scenes are off, the least first; else in the order given.
 
     Scenes of which RTL gave no figure are not played.
+
+    Raises:
+        NoFormError: if all candidates contradict the scenes in their nature.
     """
     there = [number for number, figure in enumerate(measured) if not np.isnan(figure)]
     if len(there) < len(measured):
