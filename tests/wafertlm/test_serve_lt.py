@@ -36,7 +36,7 @@ from workloads.serving.price.die_price import DieMapping, DiesPrice
 from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.models import serving_model
-from workloads.serving.price.parts import After, Before, Decode, Draft, Routed
+from workloads.serving.price.parts import After, Before, Decode, Draft, Kept, Routed, WithExperts
 from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.schedulers import Chunked
 
@@ -310,17 +310,71 @@ def test_on_the_grid_dies_pay_what_their_kernels_take_at_lt(folder: Path) -> Non
     assert {type(part) for part in parts} >= {Before, Decode, Routed, After, Exchange}
     cycles = 0.0
     for part, count in parts.items():
-        plans = [(each.place, mapped) for each, mapped in perf.prices.plans(part)]
-        ran = [
-            run_lt(KERNELS[mapped.kernel].program(mapped.plan), at.timing, offchip=at.offchip)
-            for at, mapped in plans
-        ]
-        own = sum(each.cycles for each in ran) if plans else perf.prices.of(part).cycles
+        plans = perf.prices.plans(part)
+        own = cycles_at_lt(plans) if plans else perf.prices.of(part).cycles
         assert price.prices.of(part).cycles == pytest.approx(own, rel=1e-9), part
         cycles += count * own
     assert price.cost(batch).seconds == pytest.approx(cycles / chip.clock_hz, rel=1e-9)
     assert price.cost(batch).seconds != perf.cost(batch).seconds
     assert price.cost(batch).energy_j == perf.cost(batch).energy_j
+
+
+#: Layers are kept, then experts of them, and others are loaded ahead.
+WITH_EXPERTS = "tile.sram_kib=131072", "residency.experts=hottest", "residency.prefetch=random"
+
+
+@pytest.mark.parametrize("parallel", [None, Parallel(tensor=4, pipeline=16)])
+def test_on_the_grid_experts_that_are_kept_pay_what_their_kernels_take_at_lt(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, parallel: Parallel | None
+) -> None:
+    monkeypatch.setattr(level_grid, "_CHECKS", 1)
+    model, chip = find_model("qwen3-30b-a3b"), find_tiles("npusim-large", WITH_EXPERTS)
+    perf: Any = TilePrice(model, chip)
+    if parallel is not None:
+        perf = GroupsPrice(model, groups_on(chip, parallel), parallel)
+    price = perf.at_level(LevelRuns("lt", folder / "lt"))
+    batch = Batch((), 1, 64, 1)
+    parts = perf.parts(Counter(perf.cost(batch).made_of))
+    own = {part: cycles_at_lt(perf.prices.plans(part)) for part in parts}
+    kept = [part.part for part in parts if isinstance(part, Kept)]
+    assert {type(part) for part in kept} >= ({WithExperts} if parallel else {Before, Routed, After})
+    for part, cycles in own.items():
+        assert price.prices.of(part).cycles == pytest.approx(cycles, rel=1e-9), part
+        assert price.prices.of(part).expert_bytes == perf.prices.of(part).expert_bytes
+        low, high = price.prices.ends(part)
+        assert low <= price.prices.of(part).cycles <= high, part
+    if parallel is None:
+        cycles = sum(count * own[part] for part, count in parts.items())
+        assert price.cost(batch).seconds == pytest.approx(cycles / chip.clock_hz, rel=1e-9)
+    assert price.cost(batch).seconds != perf.cost(batch).seconds
+
+
+def cycles_at_lt(plans: list[Any]) -> int:
+    """Of the kernels of a part, one after another."""
+    return sum(
+        run_lt(
+            KERNELS[mapped.kernel].program(mapped.plan), at.place.timing, offchip=at.place.offchip
+        ).cycles
+        for at, mapped in plans
+    )
+
+
+def test_off_the_grid_layers_with_experts_are_between_their_neighbours() -> None:
+    part = Kept(WithExperts(100, Routed(3, 3 * 20), Routed(11, 11 * 20), loads=True), only=("up",))
+    points = dict(level_grid.around(part))
+    layers = [point.part for point in points if isinstance(point, Kept)]
+    assert all(isinstance(layer, WithExperts) and layer.loads for layer in layers)
+    assert set(layers) == {
+        WithExperts(tokens, Routed(3, 3 * each), Routed(away, away * each), loads=True)
+        for tokens in (64, 128) for each in (16, 32) for away in (8, 16)
+    }  # fmt: skip
+    assert sum(points.values()) == pytest.approx(1)
+    alone = WithExperts(4, None, Routed(8, 16), loads=False)
+    assert level_grid.around(alone) == [(alone, 1.0)]
+    for check in level_grid.checks(alone):
+        assert isinstance(check, WithExperts)
+        assert check.here is None
+        assert level_grid.kind(check) == level_grid.kind(alone)
 
 
 def test_off_the_grid_experts_of_a_die_are_between_their_neighbours() -> None:

@@ -1,7 +1,6 @@
 """What tiles keep of a model: the order, what fits, and that it is not read from memory again."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from workloads.serving.price.cost import Batch
 from workloads.serving.price.experts import chosen, distinct_experts
 from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.iteration import Iterations, Keeping, Passed
-from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.parts import Head, Kept, Layer, Routed, Unneeded, WithExperts, alike
 from workloads.serving.price.residency import Residency
 from workloads.serving.price.tile_price import TilePrice
@@ -318,7 +316,7 @@ def test_decoding_requests_of_groups_find_their_tokens_in_sram() -> None:
         assert costs.seconds[0] == decode(of, in_sram=in_sram)
 
 
-def test_stages_keep_layers_then_experts_of_each(tmp_path: Path) -> None:
+def test_stages_keep_layers_then_experts_of_each() -> None:
     of = experts_in_groups("hottest", "none")
     for each, layers in zip(of.kernels.residencies, of.planner.stretches, strict=True):
         assert each.buffers + each.activations + each.kv + each.weights == 256 * 2**20
@@ -327,8 +325,6 @@ def test_stages_keep_layers_then_experts_of_each(tmp_path: Path) -> None:
         assert 3 * 2_359_296 * each.experts <= each.weights
     first, *_, last = of.kernels.residencies
     assert first.experts > last.experts > 0  # which has the output head, too
-    with pytest.raises(InputError, match="layers with experts of which are kept"):
-        of.at_level(LevelRuns("lt", tmp_path))
 
 
 def test_experts_that_groups_keep_or_load_ahead_save_time_and_bytes() -> None:

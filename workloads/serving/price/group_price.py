@@ -1,6 +1,6 @@
 """A model on a pipeline of tensor-parallel groups of a chip's tiles."""
 
-from typing import Any, Self
+from typing import Any
 
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
@@ -18,7 +18,6 @@ from workloads.serving.price.die_price import stage_weight_bytes
 from workloads.serving.price.group_kernels import GroupKernels
 from workloads.serving.price.group_part_price import GroupPrices
 from workloads.serving.price.group_plan import GroupPlanner
-from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.planned_price import PlannedPrice
 
 
@@ -141,16 +140,6 @@ class GroupsPrice(PlannedPrice):
         """What the tiles of each stage keep; None of a chip whose profile does not ask for it."""
         records = [each.record() for each in self.kernels.residencies]
         return {"stages": records} if records else None
-
-    def at_level(self, runs: LevelRuns) -> Self:
-        """The same with prices of the level of some runs.
-
-        Raises:
-            InputError: for layers with experts that tiles keep.
-        """
-        for kept in self.kernels.residencies:
-            kept.keeping.check_level(self._model, kept.first, runs.level)
-        return super().at_level(runs)
 
     @property
     def static_power_w(self) -> float | None:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from tlm.errors import InputError
 from workloads.models import Model
 from workloads.models.operators import Operator
 from workloads.serving.price.cost import Batch
@@ -52,18 +51,6 @@ class Keeping(NamedTuple):
     fetched: str = "none"
     fetched_from: int = 0
     also: tuple[str, ...] = ()
-
-    def check_level(self, model: Model, first: int, level: str) -> None:
-        """Hold that layers from a ``first`` one on, as they are kept, have prices of a level.
-
-        Raises:
-            InputError: if any of those that are kept has experts.
-        """
-        if model.count(range(first, self.layers)).experts:
-            raise InputError(
-                f"--level: found {level} with '{model.name}', layers with experts of which are "
-                "kept in the tiles; allowed: perf, or models without experts"
-            )
 
 
 _NOTHING = Keeping()

@@ -6,11 +6,11 @@ contexts, so it changes slowly. Beyond the largest sizes, which take seconds eac
 stay: kernels repeat their blocks there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from math import log
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from workloads.serving.price.parts import (
     Prompt,
     Routed,
     StageHandOver,
+    WithExperts,
     rounded,
 )
 
@@ -39,13 +40,13 @@ _MOST_TOKENS, _MOST_NEW, _MOST_CONTEXT, _MOST_COUNT = 4096, 2048, 8192, 256
 _CHECKS, _SEED = 16, 21
 _TOKENS, _NEW, _SEQUENCES, _CONTEXTS = (2, 6000), (2, 3000), (2, 128), (64, 12_000)
 
-#: Of the experts of a die: those that get any tokens, and tokens of each.
+#: Of experts: those that get any tokens, and tokens of each.
 _EXPERTS, _COPIES = (2, 32), (1, 512)
 
-#: What has a number of tokens: parts of a layer with experts on a die, and what stages hand on.
+#: What has a number of tokens: parts of a layer with experts, and what stages hand on.
 _Tokens = Before | After | Draft | StageHandOver
-#: What has points: dense layers and the head may be kept in the tiles.
-OnGrid = Part | Kept | Routed | _Tokens
+#: What has points.
+OnGrid = Part | Kept | Routed | WithExperts | _Tokens
 #: A size of the grid, and the weight of the ratio there.
 _Weighed = tuple[int, float]
 
@@ -53,15 +54,45 @@ _Weighed = tuple[int, float]
 def around(part: OnGrid) -> list[tuple[OnGrid, float]]:
     """Points of the grid around a part, and their weights, which sum up to 1."""
     if isinstance(part, Kept):
-        return [(replace(part, part=point), weight) for point, weight in _around(_of(part))]
+        # Of what tiles may keep, which is no attention.
+        return [
+            (replace(part, part=cast(Any, point)), weight) for point, weight in around(part.part)
+        ]
     if isinstance(part, _Tokens):
         sizes = _between(min(part.tokens, _MOST_TOKENS))
         return [(replace(part, tokens=size), weight) for size, weight in sizes]
     if isinstance(part, Routed):
-        of_each = min(max(1, round(part.copies / part.needed)), _MOST_TOKENS)
-        pairs = product(_between(min(part.needed, _MOST_COUNT)), _between(of_each))
+        pairs = product(_between(min(part.needed, _MOST_COUNT)), _of_each(part))
         return [(Routed(count, count * each), one * two) for (count, one), (each, two) in pairs]
+    if isinstance(part, WithExperts):
+        return [*_around_layer(part)]
     return [*_around(part)]
+
+
+def _of_each(experts: Routed) -> list[_Weighed]:
+    """Sizes next to the tokens that each expert gets."""
+    return _between(min(max(1, round(experts.copies / experts.needed)), _MOST_TOKENS))
+
+
+def _around_layer(part: WithExperts) -> Iterator[tuple[WithExperts, float]]:
+    """Points around a layer, each of whose experts gets as many tokens as another."""
+    experts = part.here or part.away
+    assert experts is not None  # tokens go to some
+    for (tokens, one), (each, two), (here, three), (away, four) in product(
+        _between(min(part.tokens, _MOST_TOKENS)), _of_each(experts),
+        _counts(part.here), _counts(part.away),
+    ):  # fmt: skip
+        point = replace(part, tokens=tokens, here=_routed(here, each), away=_routed(away, each))
+        yield point, one * two * three * four
+
+
+def _counts(experts: Routed | None) -> list[_Weighed]:
+    """Numbers next to that of some experts; 0 if there are none."""
+    return [(0, 1.0)] if experts is None else _between(min(experts.needed, _MOST_COUNT))
+
+
+def _routed(count: int, each: int) -> Routed | None:
+    return Routed(count, count * each) if count else None
 
 
 def _around(part: Part) -> list[tuple[Any, float]]:
@@ -82,13 +113,27 @@ def _around(part: Part) -> list[tuple[Any, float]]:
 def checks(part: OnGrid) -> list[OnGrid]:
     """Parts of the same kind, the same for all of it, on which interpolation is checked."""
     if isinstance(part, Kept):
-        return [replace(part, part=each) for each in _checks(_of(part))]
+        return [replace(part, part=cast(Any, each)) for each in checks(part.part)]
     if isinstance(part, _Tokens):
         return [replace(part, tokens=tokens) for tokens in _drawer()(*_TOKENS)]
     if isinstance(part, Routed):
         drawn = _drawer()
         pairs = zip(drawn(*_EXPERTS), drawn(*_COPIES), strict=True)
         return [Routed(count, count * each) for count, each in pairs]
+    if isinstance(part, WithExperts):
+        drawn = _drawer()
+        drawings = zip(
+            drawn(*_TOKENS), drawn(*_COPIES), drawn(*_EXPERTS), drawn(*_EXPERTS), strict=True
+        )
+        return [
+            replace(
+                part,
+                tokens=tokens,
+                here=part.here and _routed(here, each),
+                away=part.away and _routed(away, each),
+            )
+            for tokens, each, here, away in drawings
+        ]
     return [*_checks(part)]
 
 
@@ -120,12 +165,14 @@ def _checks(part: Part) -> list[Any]:
 def kind(part: OnGrid) -> OnGrid:
     """What parts have in common that differ in sizes of the grid alone."""
     if isinstance(part, Kept):
-        of: Any = kind(_of(part))
-        return replace(part, part=of)
+        return replace(part, part=cast(Any, kind(part.part)))
     if isinstance(part, _Tokens):
         return replace(part, tokens=1)
     if isinstance(part, Routed):
         return Routed(1, 1)
+    if isinstance(part, WithExperts):
+        one = Routed(1, 1)
+        return replace(part, tokens=1, here=part.here and one, away=part.away and one)
     if isinstance(part, Layer):
         return part._replace(tokens=1)
     if isinstance(part, Head):
@@ -133,12 +180,6 @@ def kind(part: OnGrid) -> OnGrid:
     if isinstance(part, Prompt):
         return part._replace(new=1, context=0)
     return part._replace(sequences=1, context=1)
-
-
-def _of(part: Kept) -> Layer | Head:
-    """A layer or the head that is kept."""
-    assert isinstance(part.part, Layer | Head)  # such prices are of dense models there
-    return part.part
 
 
 def _between(count: int) -> list[_Weighed]:

@@ -182,13 +182,15 @@ class PartPrices:
     def _cycles(self, part: AnyPart) -> list[float]:
         """Cycles of a part's operators."""
         perf = [mapped.cycles for _, mapped in self.plans(part)]
-        if self._runs is None:
-            return [*perf]
-        return scaled(perf, self._ratios.of(part))
+        return scaled(perf, self._ratios.of(part)) if self._is_measured(part) else [*perf]
+
+    def _is_measured(self, part: AnyPart) -> bool:
+        """Whether a part has kernels, and these a level of their own."""
+        return self._runs is not None and not isinstance(part, Unneeded)
 
     def of_kernels(self, part: AnyPart) -> list[tuple[float, float, float]]:
         """Cycles of each of a part's kernels: the least that they may be, their own, the most."""
-        off = 0.0 if self._runs is None else self._ratios.error(part)
+        off = self._ratios.error(part) if self._is_measured(part) else 0.0
         found = []
         for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
             ends = self._between(mapping, mapped, cycles) or EXACT
@@ -201,7 +203,7 @@ class PartPrices:
 
         As a part of 1, in the worst of the checks of the part's kind.
         """
-        if self._runs is None:
+        if not self._is_measured(part):
             return 0.0
         pairs = zip(self._ratios.errors(part), other._ratios.errors(part), strict=True)
         return max(abs((1 + mine) / (1 + its) - 1) for mine, its in pairs)

@@ -138,12 +138,7 @@ class TilePrice(OfModel):
         return other
 
     def at_level(self, runs: LevelRuns) -> Self:
-        """The same with prices of the level of some runs.
-
-        Raises:
-            InputError: for layers with experts that tiles keep.
-        """
-        self._keeps.check_level(self._model, 0, runs.level)
+        """The same with prices of the level of some runs."""
         return self.by(self._prices.at_level(runs))
 
     def by(self, prices: PartPrices) -> Self:
