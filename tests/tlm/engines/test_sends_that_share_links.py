@@ -158,6 +158,20 @@ def test_a_tail_leaves_its_link_when_who_is_ahead_makes_room() -> None:
     assert run_lt(program, TIMING).cycles == run_mesh(program, TIMING).cycles == 15
 
 
+def test_what_comes_first_goes_first_whatever_the_program_says() -> None:
+    """A short message, sent behind another one, found the port free: it stood in the program before
+    a long one that comes to the same tile from elsewhere at once."""
+
+    def to(source: tuple[int, int], target: tuple[int, int], flits: int) -> Send:
+        return Send(TileSet.tile(*source), *np.array(target)[:, None], flits)
+
+    sends = [to((0, 0), (1, 0), 30), to((0, 0), (0, 3), 4), to((2, 3), (0, 3), 40)]
+    program = program_of(3, 4, sends)
+    outcome = run_lt(program, TIMING)
+    assert times(outcome) == times(run_mesh(program, TIMING))
+    assert outcome.cycles < 50
+
+
 @pytest.mark.parametrize("flits", [1, 3, 9])
 def test_sends_share_links_where_each_crosses_them_once(flits: int) -> None:
     # The first one's way leads through the router of the second one, which sends to the same tile.

@@ -73,7 +73,8 @@ class SharedLinks:
         hops = sum(crossed for crossed, _ in uses)
         if hops > self._hops_left:
             return False
-        if max(most for _, most in uses) < 2 and not links_meet(forms, self._timing.y_first):
+        alone = max(most for _, most in uses) < 2 and not links_meet(forms, self._timing.y_first)
+        if alone and not ports_meet(forms):
             return False
         self._hops_left -= hops
         if self._ways is None:
@@ -206,6 +207,25 @@ def links_meet(sends: tuple[Form, ...], y_first: bool) -> bool:
     return any(_mark(senders, cols, each, y_first) for each in sends)
 
 
+@lru_cache(2**10)
+def ports_meet(sends: tuple[Form, ...]) -> bool:
+    """Whether what other tiles send may come to a tile before what stands before it in the program.
+
+    A tile sends one after the other: what it sends last comes last, as a rule.
+    """
+    reached = [_reach(*each) for each in sends]
+    rows, cols = (max(each[axis] for each in reached) for axis in range(2))
+    sent = np.zeros(rows * cols, dtype=np.int64)
+    come = np.full(rows * cols, _NOBODY)
+    for send in sends:
+        here, there = (ends[0] * cols + ends[1] for ends in _ends(*send))
+        if (sent[here] <= come[there]).any():
+            return True
+        come[there] = sent[here]
+        sent[here] += 1
+    return False
+
+
 def _reach(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> tuple[int, int]:
     """Rows and columns of a grid that has both ends of all transfers."""
     ends = ((tiles.rows, to_rows), (tiles.cols, to_cols))
@@ -217,10 +237,8 @@ def _reach(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> tuple[int, int]:
 
 def _mark(senders: NDArray[np.int64], cols: int, send: Form, y_first: bool) -> bool:
     """Note who sends over links, by direction and the tile they leave; whether others do, too."""
-    tiles, *targets = send
-    here = np.stack(np.meshgrid(tiles.rows, tiles.cols, indexing="ij")).reshape(2, -1)
-    ends = np.meshgrid(*(np.frombuffer(each, dtype=np.int64) for each in targets), indexing="ij")
-    away = np.stack(ends).reshape(2, -1) - here
+    here, there = _ends(*send)
+    away = there - here
     sources, place = here[0] * cols + here[1], here.copy()
     for axis in (0, 1) if y_first else (1, 0):
         steps, toward = np.abs(away[axis]), np.sign(away[axis])
@@ -233,6 +251,18 @@ def _mark(senders: NDArray[np.int64], cols: int, send: Form, y_first: bool) -> b
             senders[link] = sources[on]
             place[axis, on] += toward[on]
     return False
+
+
+def _ends(
+    tiles: TileSet, to_rows: bytes, to_cols: bytes
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the sources of a send's transfers, and of their targets."""
+    targets = (np.frombuffer(each, dtype=np.int64) for each in (to_rows, to_cols))
+    here, there = (
+        np.stack(np.meshgrid(*lines, indexing="ij")).reshape(2, -1)
+        for lines in ((tiles.rows, tiles.cols), targets)
+    )
+    return here, there
 
 
 def _hops(places: range, targets: bytes) -> tuple[int, int]:
