@@ -179,3 +179,26 @@ def test_sends_of_a_row_to_itself_meet_multicasts_too() -> None:
     outcome, expected = run_lt(program, TIMING), run_mesh(program, TIMING)
     assert (outcome.last_arrival_cycle == expected.last_arrival_cycle).all()
     assert outcome.cycles == expected.cycles
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 6), (6, 2)])
+def test_so_do_sends_of_a_rectangle_to_itself(shape: tuple[int, int]) -> None:
+    """A block that a tile sends itself and one that comes take the port as they ask for it."""
+    rows, cols = (range(side) for side in shape)
+    own = Send(
+        TileSet(rows, cols), np.array(rows), np.array(cols), 44, slots=("free",), arrivals=("kept",)
+    )
+    half = len(cols) // 2
+    others = [
+        Multicast(
+            TileSet(rows, range(first, first + 1)), "row", range(first, first + half), 88,
+            arrivals=("come",),
+        )
+        for first in (0, half)
+    ]  # fmt: skip
+    product = Work(Engine.MATRIX, TileSet(rows, cols), 50, ("come", "kept"), ("free",))
+    operations = [own, *others, *[own, product, *others] * 2, product]
+    program = program_of(*shape, operations, come=(0, 2), kept=(0, 2), free=(2, 2))
+    outcome, expected = run_lt(program, TIMING), run_mesh(program, TIMING)
+    assert (outcome.last_arrival_cycle == expected.last_arrival_cycle).all()
+    assert outcome.cycles == expected.cycles

@@ -13,7 +13,7 @@ import numpy as np
 
 from tlm.engines.lt.batch import Batch
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
-from tlm.engines.lt.contention.held import Held, Taken, line_of_roots, may_meet, meet
+from tlm.engines.lt.contention.held import Held, Taken, may_meet, meet
 from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
 from tlm.engines.lt.contention.sends import SharedLinks
 from tlm.engines.lt.cycle_tables import CycleTables
@@ -142,8 +142,8 @@ class _LooseRun:
         followed = timing.cut_through and timing.link_interval_cycles == 1
         packets = form.multicasts + form.multicast_flits // timing.packet_bound
         followed &= packets <= _MOST_PACKETS
-        self._meets_multicasts = followed and form.multicasts > 0
-        self._held = Held(most_under_way(rows, cols) if followed else 0)
+        meets = followed and form.multicasts > 0
+        self._held = Held(most_under_way(rows, cols) if meets else 0)
         self._links: MulticastLinks | None = None
         self._sends: list[Taken] = []
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
@@ -163,8 +163,6 @@ class _LooseRun:
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
-        if self._meets_multicasts and not self._sends:
-            operation = line_of_roots(operation)
         if not isinstance(operation, Send):
             self._do_sends()
         if isinstance(operation, OffChip):
@@ -185,10 +183,14 @@ class _LooseRun:
         operation = taken.operation
         for _ in range(self._held.before(operation)):
             self._do_first()
-        if self._held.holds(operation):
+        if self._held.holds(operation) and not self._sends:
             self._held.append(taken)
+        elif isinstance(operation, Send):
+            self._sends.append(taken)  # it waits for those behind it
+            if len(self._sends) == _MOST_SENDS:
+                self._do_sends()
         else:
-            self._do(taken)
+            self._do_alone(taken)
 
     def _do_first(self) -> None:
         """Do the first of the operations held, a multicast together with those that it meets."""
@@ -197,7 +199,7 @@ class _LooseRun:
         others = self._held.multicasts() if meets else []
         under_way = meets and self._links is not None and len(self._links) > 0
         if not under_way and not any(meet(taken.operation, each.operation) for each in others):
-            self._do(taken)
+            self._do_alone(taken)
             return
         self._flush()
         if self._links is None:
@@ -209,15 +211,6 @@ class _LooseRun:
         self._refuse(self._links.finish(taken, self.note))
         self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
         self._keep_in_range(taken.number, 0)
-
-    def _do(self, taken: Taken) -> None:
-        """Take up an operation that meets no other multicast; sends wait for those behind them."""
-        if not isinstance(taken.operation, Send):
-            self._do_alone(taken)
-            return
-        self._sends.append(taken)
-        if len(self._sends) == _MOST_SENDS:
-            self._do_sends()
 
     def _do_alone(self, taken: Taken) -> None:
         """Take up an operation that meets no other in the network."""

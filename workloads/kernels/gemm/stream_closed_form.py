@@ -81,28 +81,33 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     if place.offchip is None:
         late = _late_cycles(steps, operands) - begin
         longest = np.maximum(longest, late + (steps.count - 1) * steps.product)
-    last = begin + longest + steps.product + _end_cycles(place, steps, summed, channel)
+    end = _end_cycles(place, steps, summed, channel)
+    last = begin + longest + steps.product + end
     # Results leave when the first pass is over, and all of them go through a router's port.
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
     stored = steps.depth * pace + channel.posted * steps.passes
     cycles = np.maximum(last, begin + np.maximum(loaded + behind, stored))
-    return cycles if place.offchip is not None else _beside_own_blocks(place, steps, timing, cycles)
+    return cycles if place.offchip is not None else _beside_own_blocks(steps, timing, cycles, end)
 
 
-def _beside_own_blocks(place: Place, steps: Steps, timing: NocTiming, cycles: Numbers) -> Numbers:
-    """``cycles``, but on lines of tiles that share one operand and send themselves the other."""
-    (a, b), parts = (steps.a, steps.b), steps.cut.parts
-    if b.there or min(place.rows, place.cols) > 1:
+def _beside_own_blocks(steps: Steps, timing: NocTiming, cycles: Numbers, end: Numbers) -> Numbers:
+    """``cycles``, but where lines of tiles share one operand, and send themselves the other.
+
+    ``end`` comes behind the last product.
+    """
+    (a, b), cut = (steps.a, steps.b), steps.cut
+    if b.there:
         return cycles
-    shared, own, tiles = (a, b, steps.cut.n_cols) if place.rows == 1 else (b, a, steps.cut.m_rows)
     found = np.array(cycles, dtype=float)
-    for each in np.flatnonzero((tiles > 1) & (parts[2] == 1)).tolist():
-        line = LineSteps(
-            int(tiles[each]), int(shared.flits[each]), int(own.flits[each]), own_first=True,
-            buffers=2, product=int(steps.product[each]),
-        )  # fmt: skip
-        root = line.tiles - 1 - int(shared.hops[each])
-        found[each] = line_cycles(line, np.full(int(steps.count[each]), root), timing)
+    for shared, own, tiles in ((a, b, cut.n_cols), (b, a, cut.m_rows)):
+        for each in np.flatnonzero((tiles > 1) & ~np.asarray(own.shared)).tolist():
+            line = LineSteps(
+                int(tiles[each]), int(shared.flits[each]), int(own.flits[each]), own_first=True,
+                buffers=2, product=int(steps.product[each]),
+            )  # fmt: skip
+            root = line.tiles - 1 - int(shared.hops[each])
+            alone = line_cycles(line, np.full(int(steps.count[each]), root), timing) + end[each]
+            found[each] = alone if cut.parts[2][each] == 1 else max(alone, found[each])
     return found
 
 

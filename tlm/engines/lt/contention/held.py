@@ -2,6 +2,7 @@
 
 A multicast goes into the network as soon as nothing before it in the program can still change when
 it starts. So multicasts wait here, and work behind them, until a transfer needs what they give.
+What tiles send to themselves goes with them: it takes their ports.
 """
 
 from collections import deque
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from tlm.engines.lt.compile import TOKENS
 from tlm.engines.lt.tokens import Fault, Places
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Multicast, Operation, Send, Work
+from tlm.program.operations import Along, Multicast, Operation, Send, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,14 @@ class Taken:
 
 
 class Held:
-    """Operations taken up and not done, in program order; at most so many, 0: none."""
+    """Operations taken up and not done, in program order.
+
+    Args:
+        most: Lines of all that are held; 0: none is.
+    """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._most, self._lines = most, 0
         self._waiting: deque[Taken] = deque()
 
     def __len__(self) -> int:
@@ -42,12 +47,12 @@ class Held:
     def holds(self, operation: Operation) -> bool:
         """Whether an operation is to be held."""
         if may_meet(operation):
-            return self._most > 0
+            return len(lines_of(operation)) <= self._most
         return bool(self._waiting) and isinstance(operation, Work)
 
     def before(self, operation: Operation) -> int:
         """How many of those held have to be done before an operation is taken up."""
-        count = int(0 < self._most <= len(self._waiting))
+        count = self._in_excess(operation)
         if isinstance(operation, Work):
             return count
         if not self.holds(operation):
@@ -58,9 +63,20 @@ class Held:
                 count = max(count, place + 1)
         return count
 
+    def _in_excess(self, operation: Operation) -> int:
+        """How many of the first have to go to make room for an operation."""
+        count, lines = 0, self._lines + len(lines_of(operation))
+        for taken in self._waiting:
+            if lines <= self._most:
+                break
+            count += 1
+            lines -= len(lines_of(taken.operation))
+        return count
+
     def append(self, taken: Taken) -> None:
         """Hold an operation."""
         operation = taken.operation
+        self._lines += len(lines_of(operation))
         if isinstance(operation, Work) and isinstance(operation.cycles, np.ndarray):
             # Who made them may write others there.
             taken = replace(taken, operation=replace(operation, cycles=_kept(operation.cycles)))
@@ -68,10 +84,12 @@ class Held:
 
     def first(self) -> Taken:
         """The first of those held, which is held no more."""
-        return self._waiting.popleft()
+        taken = self._waiting.popleft()
+        self._lines -= len(lines_of(taken.operation))
+        return taken
 
     def multicasts(self) -> list[Taken]:
-        """Multicasts held."""
+        """Multicasts held, and what tiles send to themselves."""
         return [taken for taken in self._waiting if may_meet(taken.operation)]
 
 
@@ -79,30 +97,49 @@ def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
     return cycles.copy() if cycles.flags.writeable else cycles
 
 
-def line_of_roots(operation: Operation) -> Operation:
-    """What tiles of a row or a column send to themselves, as a multicast; others as they are."""
-    if not isinstance(operation, Send) or 1 not in operation.near.shape:
-        return operation
-    tiles = operation.tiles
-    if [*operation.to_rows] != [*tiles.rows] or [*operation.to_cols] != [*tiles.cols]:
-        return operation
-    by_row = len(tiles.cols) == 1
+def lines_of(operation: Operation) -> list[Operation]:
+    """What tiles send to themselves as multicasts, one for each row or column; others alone."""
+    if not isinstance(operation, Send) or not _returns(operation):
+        return [operation]
+    rows, cols = operation.tiles.rows, operation.tiles.cols
     named = {name: getattr(operation, name) for name in ("label", *TOKENS)}
-    segment = tiles.cols if by_row else tiles.rows
-    return Multicast(tiles, "row" if by_row else "column", segment, operation.flits, **named)
+    along: Along = "column" if len(rows) < len(cols) else "row"
+    return [
+        Multicast(
+            TileSet(line, cols) if along == "column" else TileSet(rows, line),
+            along,
+            line,
+            operation.flits,
+            **named,
+        )
+        for line in _each(rows if along == "column" else cols)
+    ]
+
+
+def _each(lines: range) -> list[range]:
+    """Lines one by one."""
+    return [range(line, line + 1) for line in lines]
+
+
+def _returns(send: Send) -> bool:
+    """Whether each tile sends to itself."""
+    tiles = send.tiles
+    return [*send.to_rows] == [*tiles.rows] and [*send.to_cols] == [*tiles.cols]
 
 
 def may_meet(operation: Operation) -> bool:
     """Whether an operation is a multicast whose packets others may hold up.
 
-    One to the root itself leaves by its ejection port, as those of others that come there.
+    One to the root itself leaves by its ejection port, as those of others that come there; so does
+    what tiles send to themselves.
     """
+    if isinstance(operation, Send):
+        return _returns(operation)
     return isinstance(operation, Multicast) and (operation.forks or operation.returns)
 
 
 def meet(one: Operation, other: Operation) -> bool:
     """Whether two multicasts may have flits at the same tile."""
-    assert isinstance(one, Multicast) and isinstance(other, Multicast)
     a, b = _reached(one), _reached(other)
     return all(x[0] <= y[-1] and y[0] <= x[-1] for x, y in ((a.rows, b.rows), (a.cols, b.cols)))
 
@@ -116,8 +153,11 @@ def _changed(operation: Operation) -> tuple[str, ...]:
     return own + operation.gives + operation.arrivals
 
 
-def _reached(multicast: Multicast) -> TileSet:
+def _reached(multicast: Operation) -> TileSet:
     """A rectangle around all tiles in which a multicast has flits."""
+    if isinstance(multicast, Send):
+        return multicast.tiles
+    assert isinstance(multicast, Multicast)
     lines, places = multicast.root_lines
     segment = multicast.segment
     low, high = min(int(places.min()), segment[0]), max(int(places.max()), segment[-1])

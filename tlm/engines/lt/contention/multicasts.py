@@ -8,15 +8,16 @@ several operations at once, and what has been sent stays on its way until an ope
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.engines.lt.contention import multicast_packets as packets
-from tlm.engines.lt.contention.held import Taken
+from tlm.engines.lt.contention.held import Taken, lines_of
 from tlm.engines.lt.contention.tiles import Cycles, give_units, take_units
 from tlm.engines.lt.state import TileSlot, Times, engine_ends
 from tlm.engines.lt.tokens import Fault
 from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program.operations import Engine, Multicast
+from tlm.program.operations import Engine, Multicast, Operation
 
 _MOST_ARRIVALS = 2**24
 """Tiles times operations that are under way at a time, if there are more than two."""
@@ -24,7 +25,7 @@ _MOST_OPERATIONS = 1024
 
 
 def most_under_way(rows: int, cols: int) -> int:
-    """How many operations can be under way at a time."""
+    """How many operations, each on lines of its own, can be under way at a time."""
     return min(_MOST_OPERATIONS, max(2, _MOST_ARRIVALS // (rows * cols)))
 
 
@@ -55,7 +56,7 @@ class MulticastLinks:
         )
         self._last_tree = np.full((self._rows, self._cols), packets.NONE, dtype=np.int64)
         self._free = list(reversed(range(most)))
-        self._under_way: dict[int, int] = {}
+        self._under_way: dict[int, list[tuple[int, Multicast]]] = {}
 
     def __contains__(self, taken: Taken) -> bool:
         return taken.number in self._under_way
@@ -65,17 +66,26 @@ class MulticastLinks:
 
     def start(self, taken: Taken) -> Fault | None:
         """Take the units of a multicast, and send it on its way."""
-        multicast = taken.operation
-        assert isinstance(multicast, Multicast)
         if not self._under_way:
             self._ports()[:] = self._times[TileSlot.PORT : TileSlot.BUSY + 1].transpose(1, 2, 0)
+        parts = [(self._free.pop(), _multicast(each)) for each in lines_of(taken.operation)]
+        self._under_way[taken.number], (row, _) = parts, parts[0]
+        self._network.owed[row] = sum(map(self._packets, (multicast for _, multicast in parts)))
+        faults = [self._start(taken, slot, multicast, row) for slot, multicast in parts]
+        return next((fault for fault in faults if fault), None)
+
+    def _packets(self, multicast: Multicast) -> int:
+        """How many packets of a multicast come to a tile, of all of them."""
+        lines, _ = multicast.root_lines
+        count = -(-multicast.flits // self._longest_packet(multicast))
+        return len(lines) * len(multicast.segment) * count
+
+    def _start(self, taken: Taken, slot: int, multicast: Multicast, row: int) -> Fault | None:
+        """Send one on its way, whose trees begin at a slot and whose operation has a row."""
         ready, fault = self._take(taken, multicast)
-        slot = self._under_way[taken.number] = self._free.pop()
         first = slot * self._lines
         trees = self._network.trees[first : first + len(ready)]
-        self._describe(trees, multicast, ready, slot)
-        count = -(-multicast.flits // self._longest_packet(multicast))
-        self._network.owed[slot] = len(ready) * len(multicast.segment) * count
+        self._describe(trees, multicast, ready, row)
         roots = multicast.near.index
         before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
         for k in range(len(ready)):
@@ -93,10 +103,23 @@ class MulticastLinks:
 
         ``note`` is told of it: when engines are free, and when it has come to its tiles.
         """
-        multicast = taken.operation
-        assert isinstance(multicast, Multicast)
-        slot = self._under_way.pop(taken.number)
-        packets.run(self._network, slot)
+        parts = self._under_way.pop(taken.number)
+        row, _ = parts[0]
+        packets.run(self._network, row)
+        come = self._network.arrivals[row].reshape(self._rows, self._cols)
+        faults = [self._finish(taken, slot, multicast, come) for slot, multicast in parts]
+        if note is not None:
+            ends = engine_ends(self._times, self._launch_cycles)
+            note(taken.number, taken.operation, ends, come)
+        self._free += [slot for slot, _ in parts]
+        if not self._under_way:
+            self._times[TileSlot.PORT : TileSlot.BUSY + 1] = self._ports().transpose(2, 0, 1)
+        return next((fault for fault in faults if fault), None)
+
+    def _finish(
+        self, taken: Taken, slot: int, multicast: Multicast, come: NDArray[np.int32]
+    ) -> Fault | None:
+        """Give the units of one that has come."""
         roots, targets = multicast.near.index, multicast.far.index
         here = np.arange(len(roots[0])) + slot * self._lines
         ends = self._network.trees[here, packets.Tree.END].astype(np.int32)
@@ -105,14 +128,8 @@ class MulticastLinks:
         self._times[Engine.TRANSFER][roots], left[roots] = begins, ends
         last = self._last_tree[roots]
         self._last_tree[roots] = np.where(last == here, packets.NONE, last)
-        come = self._network.arrivals[slot].reshape(self._rows, self._cols)
         full = give_units(self._times, taken.places["gives"], roots, ends)
         over = give_units(self._times, taken.places["arrivals"], targets, come[targets])
-        if note is not None:
-            note(taken.number, multicast, engine_ends(self._times, self._launch_cycles), come)
-        self._free.append(slot)
-        if not self._under_way:
-            self._times[TileSlot.PORT : TileSlot.BUSY + 1] = self._ports().transpose(2, 0, 1)
         return taken.fault(full or over)
 
     def _longest_packet(self, multicast: Multicast) -> int:
@@ -134,8 +151,8 @@ class MulticastLinks:
         ready = np.maximum(ready, known.max(axis=1)) + self._launch_cycles
         return ready, taken.fault(missing or unfree)
 
-    def _describe(self, trees: Cycles, multicast: Multicast, ready: Cycles, slot: int) -> None:
-        """Fill in the trees of an operation, one for each of its roots."""
+    def _describe(self, trees: Cycles, multicast: Multicast, ready: Cycles, row: int) -> None:
+        """Fill in the trees of a multicast, one for each of its roots."""
         lines, places = multicast.root_lines
         along_row, segment = multicast.by_row, multicast.segment
         columns = {
@@ -148,8 +165,13 @@ class MulticastLinks:
             packets.Tree.FLITS: multicast.flits,
             packets.Tree.PACKET: self._longest_packet(multicast),
             packets.Tree.READY: ready,
-            packets.Tree.OPERATION: slot,
+            packets.Tree.OPERATION: row,
             packets.Tree.NEXT: packets.NONE,
         }
         for column, values in columns.items():
             trees[:, column] = values
+
+
+def _multicast(operation: Operation) -> Multicast:
+    assert isinstance(operation, Multicast)
+    return operation
