@@ -22,7 +22,7 @@ from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from workloads.kernels.attention import flat_attention
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
-from workloads.kernels.attention.flat_plan import SCHEDULES
+from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan
 from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.parts.broadcast import BY_MESSAGES
@@ -69,6 +69,18 @@ def test_flat_attention_in_blocks(schedule: str, method: str) -> None:
     assert len(cuts) == 3, cuts
 
 
+def hold_to_attention(plan: FlatPlan, tile_bytes: int) -> None:
+    """A plan's program fits, moves what the plan says, and computes attention."""
+    program = flat_attention.flat_attention(plan)
+    assert program.tile_bytes == plan.tile_bytes <= tile_bytes
+    if plan.place.offchip is not None:
+        assert plan.moved == moved_by(program, plan.place.timing.flit_bytes)
+    q, k, v, output, totals = run(plan, tile_bytes)
+    for head in range(plan.shape.heads):
+        found = np.hstack([output[head], totals[head][:, None]])
+        assert (found == attended(plan, q[head], k[head], v[head])).all()
+
+
 #: Groups, and which of two shapes they have with memory; they have the other one without.
 GROUPS = (((1, 1), 0), ((2, 2), 1), ((4, 2), 0), ((1, 4), 1), ((2, 1), 0))
 
@@ -86,15 +98,8 @@ def test_groups_work_side_by_side(
     for tile_bytes in (2**20, 700, 520):
         small = replace(tiles, tile_bytes=tile_bytes)
         plan = plan_flat(shape, small, "network", schedule, UNIT, group=group)
-        program = flat_attention.flat_attention(plan)
-        assert program.tile_bytes == plan.tile_bytes <= tile_bytes
         assert plan.loads == plan.core.items()[-1].load + 1
-        if memory:
-            assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
-        q, k, v, output, totals = run(plan, tile_bytes)
-        for head in range(shape.heads):
-            found = np.hstack([output[head], totals[head][:, None]])
-            assert (found == attended(plan, q[head], k[head], v[head])).all()
+        hold_to_attention(plan, tile_bytes)
 
 
 @pytest.mark.parametrize("memory", [False, True])
@@ -109,14 +114,7 @@ def test_groups_with_one_head_under_way(group: tuple[int, int], memory: bool) ->
         small = replace(tiles, tile_bytes=tile_bytes)
         plan = plan_flat(shape, small, "network", "async", UNIT, group=group, heads=1)
         assert (plan.depth, plan.core.states) == (min(2, plan.streams * plan.kv_blocks), 1)
-        program = flat_attention.flat_attention(plan)
-        assert program.tile_bytes == plan.tile_bytes <= tile_bytes
-        if memory:
-            assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
-        q, k, v, output, totals = run(plan, tile_bytes)
-        for head in range(shape.heads):
-            found = np.hstack([output[head], totals[head][:, None]])
-            assert (found == attended(plan, q[head], k[head], v[head])).all()
+        hold_to_attention(plan, tile_bytes)
 
 
 def test_two_heads_hide_more_than_one_and_take_more_room() -> None:
