@@ -1,5 +1,6 @@
 """Settings and fixtures for all tests."""
 
+import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,13 @@ settings.load_profile("wafertlm")
 
 # Tests whose models lie elsewhere share what Verilator's own library was compiled to.
 os.environ.setdefault("WAFERTLM_OBJECTS", str((cache_folder() / "objects").absolute()))
+
+# Few tests make objects in circles: at Python's 700 a tenth of their time would go into looking.
+gc.set_threshold(100_000)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # the tests themselves are looked at no more
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The command ``wafertlm``. A subcommand's module is imported when it is called, not before."""
 
+import gc
 import os
 import re
 import signal
@@ -42,6 +43,8 @@ _OK, _CHECK_FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
 _LONGEST_MESSAGE = 300
 _CUT = " ... "
 _ENDING = signal.SIGINT, signal.SIGTERM
+# Objects in circles are few: at Python's 700 a tenth of a command's time would go into looking.
+_OBJECTS_BETWEEN = 100_000
 _FAULT = re.compile(r"%Error|%Fatal|\berror:")
 
 
@@ -139,6 +142,7 @@ def _help_of(error: click.ClickException) -> str:
 
 def main() -> None:
     """Entry point of the console script."""
+    gc.set_threshold(_OBJECTS_BETWEEN)
     owner, came = os.getpid(), list[int]()
 
     def interrupted(number: int, frame: object) -> NoReturn:

@@ -4,6 +4,7 @@ Numba compiles a loop when it is first run, and keeps the machine code beside it
 changes. So small runs of commands, of which each compiles what none before it does, compile all.
 """
 
+import gc
 from concurrent.futures import as_completed
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -40,6 +41,7 @@ RUNS = (
 
 def main() -> None:
     """Compile, in a process for each processor; what fails is told, and compiled on its use."""
+    gc.set_threshold(100_000)  # a tenth of the time would go into looking for circles of objects
     log("compiling the models, about a minute, once")
     with children.pool() as pool, progress("models compiled") as bar:
         runs = [pool.submit(_run, arguments) for arguments in RUNS]
