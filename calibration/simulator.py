@@ -19,7 +19,12 @@ import cocotb_tools.config
 from cosim.errors import SimulationError, UnfinishedError
 from cosim.verilated.cache import ask_verilator, cached
 from cosim.verilated.plain_names import PlainNames, plain_names
-from cosim.verilated.toolchain import ended_badly, tool_versions, verilator_environment
+from cosim.verilated.toolchain import (
+    ended_badly,
+    one_file_or_many,
+    tool_versions,
+    verilator_environment,
+)
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.children import run as run_tool
 from tlm.scratch import run_folder
@@ -179,6 +184,7 @@ def build(
     content = [
         top, [file_hash(path) for path in sources],
         sorted(written.items()), sorted(parameters.items()), waves, [*flags], tool_versions(),
+        files := one_file_or_many(sources, nodes),
     ]  # fmt: skip
     options = [*flags, *(f"-I{place}" for place in include_folders)]
 
@@ -200,7 +206,7 @@ def build(
     found = cached(
         top,
         content,
-        lambda folder: _verilate(write(folder), parameters, flags, include_folders),
+        lambda folder: _verilate(write(folder), parameters, flags, include_folders, files),
         shown=shown + " with waves" * waves,
         nodes=nodes,
         ask=ask,
@@ -214,10 +220,11 @@ def _verilate(
     parameters: Mapping[str, int],
     flags: Sequence[str],
     include_folders: Sequence[Path],
+    files: str,
 ) -> None:
     with plain_names() as names, names.building(simulation.folder) as folder:
         places = [f"-I{names.of(place)}" for place in include_folders]
-        own = (*flags, *places, *_parameters(parameters))
+        own = (*flags, *places, *_parameters(parameters), "-MAKEFLAGS", files)
         if printed := _compiled(simulation, folder, own, names):
             raise _failed(simulation.top, names.told(printed))
 

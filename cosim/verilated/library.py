@@ -13,7 +13,12 @@ from typing import Any
 from cosim.errors import SimulationError
 from cosim.verilated.cache import ask_verilator, cached
 from cosim.verilated.plain_names import PlainNames, plain_names
-from cosim.verilated.toolchain import ended_badly, tool_versions, verilator_environment
+from cosim.verilated.toolchain import (
+    ended_badly,
+    one_file_or_many,
+    tool_versions,
+    verilator_environment,
+)
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.children import run
 
@@ -81,8 +86,8 @@ class Library:
             self.text,
             flags,
             cargs,
-            _MAKE_FLAGS,
             [file_hash(path) for path in (*self.sources, *own)],
+            self._make_flags(),
             {**tool_versions(), "pyverilator-mm": version("pyverilator-mm")},
         ]
 
@@ -103,6 +108,9 @@ class Library:
             include_folders=self.include_folders,
         )
         return found.folder / f"V{self.top}"
+
+    def _make_flags(self) -> str:
+        return f"{_MAKE_FLAGS} {one_file_or_many(self.sources, self.nodes)}"
 
     def _ask(self, folder: Path) -> None:
         top = folder / f"{self.top}.sv"
@@ -125,6 +133,7 @@ class Library:
             "cargs": cargs,
         }
         environment = names.environment(verilator_environment())
+        environment["MAKEFLAGS"] = self._make_flags()
         problem = _compiled(folder, arguments, environment)
         if "V3Gate" in problem:
             # This Verilator's removal of gates breaks on some functions; without, all is right.
@@ -140,7 +149,6 @@ def _compiled(folder: str, arguments: dict[str, Any], environment: dict[str, str
     Path(folder, "arguments.json").write_text(json.dumps(arguments))
     environment |= {
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
-        "MAKEFLAGS": _MAKE_FLAGS,
     }
     command = [sys.executable, "-m", "cosim.verilated.pyverilator_fit", folder]
     return ended_badly(run(command, environment))

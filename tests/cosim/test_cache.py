@@ -169,6 +169,8 @@ def test_a_build_says_how_far_it_is_and_how_long_the_last_one_took(
         (folder / "Vtop_more.cpp").touch()
         (folder / "Vtop.o").touch()
         wait_for("a mesh: 1 of 2 C++ files compiled, 0 s\n")
+        (folder / "Vtop__ALL.cpp").touch()  # includes the others
+        wait_for("a mesh: 0 of 1 C++ files compiled, 0 s\n")
     assert capsys.readouterr().err.endswith("built a mesh in 0 s\n")
     with pytest.raises(SimulationError), progress.told("a mesh", folder, nodes=16):
         wait_for("building a mesh, 0 s the last time\n")
