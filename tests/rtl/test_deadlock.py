@@ -59,8 +59,9 @@ def hanging(name: str, offsets: Iterable[int]) -> list[bool]:
 
 def test_overlapping_multicasts_hang_without_protection() -> None:
     # Each holds tiles' ports that the other's branches wait for, and neither fits into the buffers.
-    with pytest.raises(HangError, match=r"2x4 mesh stands still since cycle (\d|1\d|2\d)$"):
-        WORMHOLE.simulate(Packets.of(multicasts("row", 0)))
+    row = replace(WORMHOLE, rows=1)
+    with pytest.raises(HangError, match=r"1x4 mesh stands still since cycle (\d|1\d|2\d)$"):
+        row.simulate(Packets.of(multicasts("row", 0)))
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def mesh(rows: int, cols: int, **parameters: int) -> BlackBoxMesh:
     return BlackBoxMesh(SPEC.model_copy(update={"rtl": rtl}), rows, cols)
 
 
-BY_OUTPUT, BY_RECEIVER = mesh(4, 4), mesh(4, 4, ByReceiver=1)
+BY_OUTPUT, BY_RECEIVER = mesh(3, 4), mesh(3, 4, ByReceiver=1)
 BOTH = pytest.mark.parametrize("network", [BY_OUTPUT, BY_RECEIVER], ids=["output", "receiver"])
 
 
@@ -118,7 +118,7 @@ def test_traffic_arrives_whole(network: BlackBoxMesh) -> None:
     rng = np.random.default_rng(4)
     items: list[Item] = []
     for turn in range(1000):
-        source, to = rng.choice(16, 2, replace=False).tolist()
+        source, to = rng.choice(12, 2, replace=False).tolist()
         items.append((turn, source, TileSet.tile(*divmod(to, 4)), int(rng.integers(1, 17))))
     deliveries = run(network, *items)
     assert deliveries.tail_ejected.max() > 2 * items[-1][0]  # more than it can carry
