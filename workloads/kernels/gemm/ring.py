@@ -12,26 +12,6 @@ import numpy as np
 from tlm.program import Indices
 
 
-def interleave(index: int, size: int) -> tuple[int, int]:
-    """Whom tile ``index`` of a line of ``size`` sends to and receives from (WaferLLM, Algorithm 1).
-
-    Even tiles pass blocks up the line two by two, odd ones back down, and the ends turn around. A
-    line of one tile sends to itself.
-    """
-    if size == 1:
-        return 0, 0
-    up, down = min(index + 2, size - 1), max(index - 2, 0)
-    send, receive = (up, down) if index % 2 == 0 else (down, up)
-    if index == 0:
-        receive = 1
-    if index == size - 1:
-        if size % 2 == 0:
-            receive = size - 2
-        else:
-            send = size - 2
-    return send, receive
-
-
 @dataclass(frozen=True, slots=True)
 class Ring:
     """A cycle through all tiles of a line.
@@ -49,13 +29,12 @@ class Ring:
 
     @classmethod
     def interleaved(cls, size: int) -> "Ring":
-        """The ring of `interleave`: no edge longer than two hops."""
-        position = np.zeros(size, dtype=np.int64)
-        tile = 0
-        for place in range(size):
-            position[tile] = place
-            tile = interleave(tile, size)[0]
-        return cls(position)
+        """With no edge longer than two hops: up the even tiles, and down the odd ones.
+
+        WaferLLM's Algorithm 1 says the same tile by tile.
+        """
+        tile = np.arange(size)
+        return cls(np.where(tile % 2 == 0, tile // 2, size - 1 - tile // 2))
 
     @property
     def size(self) -> int:
