@@ -78,22 +78,23 @@ class BufferPlace:
         return rows * words
 
 
-def place_buffers(program: Program, operand_bits: int) -> dict[str, BufferPlace]:
+def place_buffers(program: Program, operand_bits: int, banks: int) -> dict[str, BufferPlace]:
     """Give every buffer an order, by what works on it, and an address.
 
     Buffers in off-chip memory that no operation loads or stores lie in the scratchpad like the
-    others.
+    others. Those that a pass reads together begin at banks apart (`_first_banks`).
 
     Args:
         program: The program.
         operand_bits: Bits of an operand of the array.
+        banks: Banks of the scratchpad.
 
     Raises:
         InputError: for buffers that tiles in Verilog cannot hold.
     """
     orders = _orders(program)
     moved = {each.block for each in program.operations() if isinstance(each, OffChip)}
-    size = WORD_BITS // operand_bits
+    size, first = WORD_BITS // operand_bits, _first_banks(program, orders, banks)
     places: dict[str, BufferPlace] = {}
     address = 0
     for name, buffer in program.buffers.items():
@@ -102,12 +103,38 @@ def place_buffers(program: Program, operand_bits: int) -> dict[str, BufferPlace]
         if buffer.within is None and name in moved:
             places[name] = replace(_placed(buffer, order, 0, size), in_tile=False)
         elif buffer.within is None:
+            if name in first:
+                address += (first[name] - address) % banks
             places[name] = _placed(buffer, order, address, size)
             address += places[name].words
     for name, buffer in program.buffers.items():
         if buffer.within is not None:
             places[name] = _part(name, buffer, orders[name], places[buffer.within])
     return places
+
+
+def _first_banks(program: Program, orders: Mapping[str, Order], banks: int) -> dict[str, int]:
+    """Banks at which blocks begin that passes of two operands, word by word, read and write.
+
+    Three streams then go through the banks side by side, the results a few words behind. Where the
+    second operand's words stand at the results' bank, one of both waits, and the others with it. So
+    they meet again at the next word: once something has disturbed such a pass, it can take twice
+    its cycles. A little over half of the banks apart, it is far from both, for rows of any length.
+    """
+    first: dict[str, int] = {}
+    for operation in program.operations():
+        task = operation.task if isinstance(operation, Work) else None
+        if not isinstance(task, Vector) or task.b is None or orders[task.b] is Order.COLUMN:
+            continue
+        one, two, out = (
+            program.buffers[name].within or name for name in (task.a, task.b, task.out)
+        )
+        if two == out:
+            one, two = two, one
+        bank = first.setdefault(one, 0)
+        first.setdefault(out, bank)
+        first.setdefault(two, (banks // 2 + 1) if bank == 0 else 0)
+    return first
 
 
 def _orders(program: Program) -> dict[str, Order]:

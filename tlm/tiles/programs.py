@@ -35,7 +35,7 @@ def on_tiles(
     Raises:
         InputError: for buffers that such tiles cannot hold.
     """
-    times = _Times(tile, place_buffers(program, WORD_BITS // tile.array_size), products)
+    times = _Times(tile, place_buffers(program, WORD_BITS // tile.array_size, tile.banks), products)
 
     def operations() -> Iterator[Operation]:
         return map(times.of, program.operations())
