@@ -32,13 +32,12 @@ class VectorMac:
     def gemm_cycles(self, m: int, k: int, n: int) -> int:
         """Cycles of one call on C[M,N] = A[M,K] B[K,N], to the nearest cycle."""
         check_shape(m, k, n)
-        return round(float(self._cycles(m, k, n)))
+        return round(float(self._cycles(m, k, n, n if m > 1 else 1)))
 
     def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
         """See `Compute`."""
-        whole: Sizes = np.rint(self._cycles(m, k, n)).astype(np.int64)
+        whole: Sizes = np.rint(self._cycles(m, k, n, np.where(m > 1, n, 1))).astype(np.int64)
         return whole
 
-    def _cycles(self, m: Any, k: Any, n: Any) -> Any:
-        vectors = np.where(np.asarray(m) > 1, n, 1)
+    def _cycles(self, m: Any, k: Any, n: Any, vectors: Any) -> Any:
         return k * (self.inner_cycles + vectors * self.vector_cycles + m * n * self.cycles_per_mac)

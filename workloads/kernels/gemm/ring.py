@@ -6,13 +6,14 @@ tile sends farther than two hops.
 """
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from tlm.program import Indices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ring:
     """A cycle through all tiles of a line.
 
@@ -23,11 +24,13 @@ class Ring:
     position: Indices
 
     @classmethod
+    @lru_cache(64)
     def natural(cls, size: int) -> "Ring":
         """The ring in the order of the line: one edge of ``size - 1`` hops (Cannon's method)."""
         return cls(np.arange(size))
 
     @classmethod
+    @lru_cache(64)
     def interleaved(cls, size: int) -> "Ring":
         """With no edge longer than two hops: up the even tiles, and down the odd ones.
 
@@ -46,10 +49,16 @@ class Ring:
         tile_at = np.argsort(self.position)
         return tile_at[(self.position + step) % self.size]
 
-    @property
+    @cached_property
+    def hops(self) -> Indices:
+        """Shape (size,): length of the edge to the next tile of the ring from each tile."""
+        hops: Indices = np.abs(self.neighbours(1) - np.arange(self.size))
+        return hops
+
+    @cached_property
     def longest_hops(self) -> int:
         """Length of the longest edge."""
-        return int(np.abs(self.neighbours(1) - np.arange(self.size)).max())
+        return int(self.hops.max())
 
 
 @dataclass(frozen=True, slots=True)

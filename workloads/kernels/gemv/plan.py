@@ -197,11 +197,10 @@ def streamed(plan: GemvPlan, place: Place, tree: Tree) -> GemvPlan:
             "--collective: found a stream; this chip's profile has no software.stage_cycles: "
             "choose k-tree, chain, tree or sequential"
         )
-    plan = replace(plan, tree=tree, root=tree.root)
-    if place.relay_cycles is None:
-        return in_parts(plan, place)
-    fixed = place.software.all_reduce_cycles
-    return replace(plan, relay_cycles=place.relay_cycles, all_reduce_cycles=fixed)
+    relay, fixed = place.relay_cycles, place.software.all_reduce_cycles
+    if relay is None:
+        return in_parts(replace(plan, tree=tree, root=tree.root), place)
+    return replace(plan, tree=tree, root=tree.root, relay_cycles=relay, all_reduce_cycles=fixed)
 
 
 def in_parts(plan: P, place: Place) -> P:

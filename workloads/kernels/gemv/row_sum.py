@@ -6,6 +6,7 @@ of a vector and a matrix. Norms and softmax need it on operands that lie as prod
 """
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from tlm.compute.base import ceil_div
 from tlm.program import Buffer, Engine, Work
@@ -49,6 +50,9 @@ class RowSumPlan(GemvPlan):
         )
 
 
+_FIELDS = tuple(field.name for field in fields(GemvPlan))
+
+
 def plan_row_sum(
     shape: tuple[int, int],
     place: Place,
@@ -70,10 +74,10 @@ def plan_row_sum(
         plan = plan_pipeline_gemv((1, *shape), place)
     else:
         plan = plan_mesh_gemv((1, *shape), place, groups, method)
-    known = {field.name: getattr(plan, field.name) for field in fields(plan)}
     k, n = plan.block[0], ceil_div(shape[0], place.cols)
-    own = {"block": (k, n), "product_cycles": place.vector.pass_cycles(n, k)}
-    sums = RowSumPlan(**known | own)
+    known: dict[str, Any] = {name: getattr(plan, name) for name in _FIELDS}
+    known |= {"block": (k, n), "product_cycles": place.vector.pass_cycles(n, k)}
+    sums = RowSumPlan(**known)
     return sums if plan.relayed is None else in_parts(sums, place)
 
 

@@ -14,8 +14,10 @@ at most. So the groups' roots are evenly spaced.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tlm.errors import InputError
 from tlm.interconnect.transfer_times import arrival_cycles
@@ -43,11 +45,17 @@ class Chain(NamedTuple):
         return max(self.sides)
 
 
-class Tree(NamedTuple):
+@dataclass(frozen=True)
+class Tree:
     """Groups of a line, and the chain of their roots; a line of one group has no such chain."""
 
     groups: tuple[Chain, ...]
     roots: Chain | None
+
+    @cached_property
+    def sides(self) -> tuple[tuple[int, int], ...]:
+        """Of each group, stages on either side of its root."""
+        return tuple(group.sides for group in self.groups)
 
     @property
     def root(self) -> int:
@@ -108,21 +116,19 @@ def best_tree(length: int, beta: int, alpha: int) -> Tree:
 
     Of equals that with the larger groups, which needs fewer roots.
     """
-
-    def latency(size: int) -> int:
-        """That of `tree_of`, without the tree: its last group is the longest, its root farthest."""
-        count, middle = _count(length, size), size // 2
-        last = length - max(count - 1, 0) * size
-        stages = max(middle, last - 1 - middle) + (count // 2 if count > 1 else 0)
-        root = middle + count // 2 * size if count > 1 else middle
-        return 2 * max(root, length - 1 - root) * alpha + stages * beta
-
-    return tree_of(length, min(range(length, 0, -1), key=latency))
+    # Of trees of all sizes, without making them: the last group is the longest.
+    size = np.arange(length, 0, -1)
+    count, middle = _count(length, size), size // 2
+    last = length - (count - 1) * size
+    stages = np.maximum(middle, last - 1 - middle) + count // 2
+    root = middle + count // 2 * size
+    latency = 2 * np.maximum(root, length - 1 - root) * alpha + stages * beta
+    return tree_of(length, int(size[np.argmin(latency)]))
 
 
-def _count(length: int, size: int) -> int:
-    """Groups of some size of which each has its root."""
-    return max(0, length - 1 - size // 2) // size + 1
+def _count(length: int, size: Any) -> Any:
+    """Groups of some size up to the length, or of each of some sizes, if each has its root."""
+    return (length - 1 - size // 2) // size + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,17 +213,14 @@ class StreamedSum:
 
 def streamed_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
     """Cycles until the sum is at the root, all parts being there at the same time."""
-    groups = streamed.tree.groups
-    sides = [chain.sides for chain in groups]
-    alike = dict(zip(sides, groups, strict=True))
+    tree = streamed.tree
+    alike = dict(zip(tree.sides, tree.groups, strict=True))
     cycles = {
-        key: _chain_cycles(streamed, chain, [0] * len(chain.segment), timing)
-        for key, chain in alike.items()
+        sides: _chain_cycles(streamed, chain, [0] * len(chain.segment), timing)
+        for sides, chain in alike.items()
     }
-    ends = [cycles[key] for key in sides]
-    if streamed.tree.roots is None:
-        return ends[0]
-    return _chain_cycles(streamed, streamed.tree.roots, ends, timing)
+    ends = [cycles[sides] for sides in tree.sides]
+    return ends[0] if tree.roots is None else _chain_cycles(streamed, tree.roots, ends, timing)
 
 
 def streamed_all_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:

@@ -12,6 +12,9 @@ from workloads.serving.price.parts import Part
 
 _MOVING_ROOT, _TO_MOVING_ROOTS = "mesh-gemm-t", ("network", "stream")
 
+#: Kernels of vectors. All that a model has of one of them have the same choices.
+_OF_VECTORS = ("mesh-gemv", "pipeline-gemv", "row-sum")
+
 
 class GridMapping:
     """Plans parts of iterations on a square place, each kernel once.
@@ -32,6 +35,7 @@ class GridMapping:
     ) -> None:
         self.place, self._model, self._gemv, self._asked = place, model, gemv, choices
         self._plans: dict[GridOperator, Mapped] = {}
+        self._least: dict[str, int] = {}
 
     def of(self, part: Part) -> Iterator[tuple[GridOperator, Mapped]]:
         """Kernels of a part, and their plans.
@@ -71,6 +75,22 @@ class GridMapping:
             (found,) = kernel.found([operator.sizes], self.place, choices)
             self._plans[key] = Mapped(operator.kernel, operator.sizes, *found)
         return self._plans[key]
+
+    def least_cycles(self, operator: GridOperator) -> int:
+        """Cycles that an operator takes at least: those of the smallest one of its kernel.
+
+        That is much of a kernel of vectors, whose sums go all the way along a line, however short
+        they are. Their way hangs on the place alone. With the sizes nothing but work and blocks
+        grows, and the closed form only adds these up, and takes maxima of them, and the least of
+        what some cuts of the blocks take. So none takes less. Of other kernels it is 0.
+        """
+        kernel = operator.kernel
+        if kernel not in _OF_VECTORS:
+            return 0
+        if kernel not in self._least:
+            smallest = operator._replace(sizes=(1,) * len(operator.sizes))
+            self._least[kernel] = self.mapped(smallest).cycles
+        return self._least[kernel]
 
     def _collective(self, kernel: str) -> str | None:
         """What was asked for, where a kernel has it: to a root that moves no trees lead."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heapify, heapreplace
+from math import prod
 from typing import NamedTuple
 
 from tlm.chips import Chip
@@ -192,27 +193,29 @@ class Wafer:
     def _fewest(self, sides: Sequence[int], parts: Sequence[Part]) -> int:
         """The side on which parts take the fewest cycles, the least of equal ones.
 
-        Kernels are planned one at a time, on the side that has the fewest cycles so far. None takes
-        less than no time, so that on most sides some are never planned.
+        Kernels are planned one at a time, on the side that may yet have the fewest cycles: those of
+        what is planned there, and the least of the others. So on most sides few are planned.
         """
+        # Long ones first, which rule a side out.
         kernels = {
-            side: [each for part in parts for each in self.mapping(side).operators(part)]
+            side: sorted(
+                (each for part in parts for each in self.mapping(side).operators(part)),
+                key=lambda operator: -prod(operator.sizes),
+            )
             for side in sides
         }
-
-        def cycles(side: int, number: int) -> int:
-            return self.mapping(side).mapped(kernels[side][number]).cycles
-
-        # Long ones first, which rule a side out.
-        middle = sides[len(sides) // 2]
-        order = sorted(range(len(kernels[middle])), key=lambda number: -cycles(middle, number))
-        least = [(0, side, 0) for side in sides]
+        at_least = {
+            side: list(map(self.mapping(side).least_cycles, kernels[side])) for side in sides
+        }
+        least = [(sum(at_least[side]), side, 0) for side in sides]
         heapify(least)
         while True:
             total, side, planned = least[0]
-            if planned == len(order):
+            if planned == len(kernels[side]):
                 return side
-            heapreplace(least, (total + cycles(side, order[planned]), side, planned + 1))
+            cycles = self.mapping(side).mapped(kernels[side][planned]).cycles
+            more = cycles - at_least[side][planned]
+            heapreplace(least, (total + more, side, planned + 1))
 
     def _prompts(self, batch: Batch, *, single: bool = False) -> tuple[Item, ...]:
         """Prompt chunks, or their single tokens; as many as give a next token pass the head."""
