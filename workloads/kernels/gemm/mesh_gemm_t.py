@@ -87,7 +87,11 @@ def _operations(plan: GemmPlan) -> Iterator[Operation]:
                 target=f"b.{other}",
                 label="B",
             )
-        yield _sum(plan, Roots(lines, ring.neighbours(-step)), f"part.{here}")
+        # The sum before this step's: it leaves behind the block that the next product waits for.
+        if step > 0:
+            yield _sum(plan, Roots(lines, ring.neighbours(1 - step)), f"part.{other}")
+    last = side - 1
+    yield _sum(plan, Roots(lines, ring.neighbours(-last)), f"part.{last % 2}")
 
 
 def _sum(plan: GemmPlan, roots: Roots, source: str) -> Operation:
