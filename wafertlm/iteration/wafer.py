@@ -12,8 +12,7 @@ from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import GridOperator
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.parts import Part
-from workloads.serving.price.wafer import Planned, Wafer
+from workloads.serving.price.wafer import Item, Planned, Wafer
 
 #: Cycles of a kernel's run: of an operator, on a grid of some side.
 Cycles = Callable[[int, GridOperator], int]
@@ -80,8 +79,11 @@ class WaferIteration:
     def cycles(self, of: Cycles) -> int:
         """Cycles of all phases, by those of the kernels."""
 
-        def cycles(side: int, part: Part) -> float:
-            return sum(of(side, operator) for operator, _ in self.wafer.mapping(side).of(part))
+        def cycles(side: int, item: Item) -> float:
+            grid = self.wafer.mapping(side)
+            return item.cycles(
+                lambda part: sum(of(side, operator) for operator, _ in grid.of(part))
+            )
 
         return round(self.planned.cycles(cycles))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tlm.chips import load_chip
+from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import load_model
@@ -57,7 +58,7 @@ def test_regions_hold_all_layers_and_fill_and_drain() -> None:
 
 def test_a_reshuffle_crosses_the_middle_of_the_chip() -> None:
     chip = load_chip("wse2")
-    far = chip.grid.rows + chip.grid.cols
-    assert reshuffle_cycles(chip, 0) == far
+    timing, far = noc_timing(chip), chip.grid.rows + chip.grid.cols
+    assert reshuffle_cycles(chip, timing, 0) == far
     # A quarter of the bytes, 4 a cycle over each of 921 links.
-    assert reshuffle_cycles(chip, 16 * 921 * 10) == far + 10
+    assert reshuffle_cycles(chip, timing, 16 * 921 * 10) == far + 10

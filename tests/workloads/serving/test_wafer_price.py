@@ -103,5 +103,8 @@ def test_pools_have_tiles_of_their_own() -> None:
 
 def test_ends_are_those_of_the_comparisons() -> None:
     with stale_allowed(True):
+        first = PRICE.cost(ONE).seconds
         low, high = (PRICE.at_end(end).cost(ONE).seconds for end in ("low", "high"))
-    assert low <= PRICE.cost(ONE).seconds <= high
+    assert low <= first <= high
+    assert low < high
+    assert PRICE.cost(ONE).seconds == first

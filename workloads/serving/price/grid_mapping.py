@@ -35,7 +35,9 @@ class GridMapping:
     ) -> None:
         self.place, self._model, self._gemv, self._asked = place, model, gemv, choices
         self._plans: dict[GridOperator, Mapped] = {}
+        self._cycles: dict[Part, int] = {}
         self._least: dict[str, int] = {}
+        self._variants: dict[tuple[str, bool | None], str] = {}
 
     def of(self, part: Part) -> Iterator[tuple[GridOperator, Mapped]]:
         """Kernels of a part, and their plans.
@@ -56,13 +58,18 @@ class GridMapping:
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know a kernel's choices by."""
-        collective = self._collective(mapped.kernel)
-        choices = replace(self._asked, skewed=mapped.choices.skewed, collective=collective)
-        return KERNELS[mapped.kernel].variant(choices, self.place)
+        key = mapped.kernel, mapped.choices.skewed
+        if key not in self._variants:
+            collective = self._collective(mapped.kernel)
+            choices = replace(self._asked, skewed=mapped.choices.skewed, collective=collective)
+            self._variants[key] = KERNELS[mapped.kernel].variant(choices, self.place)
+        return self._variants[key]
 
     def cycles(self, part: Part) -> int:
         """Cycles of a part by the closed forms of its kernels, one after another."""
-        return sum(mapped.cycles for _, mapped in self.of(part))
+        if part not in self._cycles:
+            self._cycles[part] = sum(mapped.cycles for _, mapped in self.of(part))
+        return self._cycles[part]
 
     def mapped(self, operator: GridOperator) -> Mapped:
         """Plan of a kernel."""

@@ -11,9 +11,9 @@ tiles; shifted they are spread evenly over all rows (WaferLLM, section 4.3).
 from dataclasses import dataclass
 
 from tlm.chips import Chip
-from tlm.chips.parts import noc_timing
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
+from tlm.interconnect.zero_load import NocTiming
 from workloads.models import Model
 from workloads.serving.price.grid_layer import width
 
@@ -97,11 +97,16 @@ def _layer_bytes(model: Model, side: int) -> int:
     return _BYTES * hidden * (2 * queries + 2 * kept + 3 * ffn)
 
 
-def reshuffle_cycles(chip: Chip, moved_bytes: float) -> float:
+def reshuffle_cycles(chip: Chip, timing: NocTiming, moved_bytes: float) -> float:
     """Cycles in which bytes find new places anywhere on the chip: no less than this.
+
+    Args:
+        chip: The chip.
+        timing: Of its network.
+        moved_bytes: How many.
 
     A quarter of them cross its middle in either direction, over as many links as it has rows; the
     last ones have the whole way to go.
     """
-    rows, cols, timing = chip.grid.rows, chip.grid.cols, noc_timing(chip)
+    rows, cols = chip.grid.rows, chip.grid.cols
     return moved_bytes / (4 * rows * timing.flit_bytes) + (rows + cols) * timing.hop_cycles

@@ -7,12 +7,14 @@ values are reshuffled before and after.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from heapq import heapify, heapreplace
 from math import prod
 from typing import NamedTuple
 
 from tlm.chips import Chip
+from tlm.chips.parts import noc_timing
+from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.network import Network, chip_network
@@ -59,9 +61,9 @@ class Phase:
     regions: Regions
     items: tuple[Item, ...]
 
-    def cycles(self, of: Cycles) -> float:
-        """Of all requests, one behind another."""
-        each = [(item.cycles(of), item.times) for item in self.items]
+    def cycles(self, of: Callable[[Item], float]) -> float:
+        """Of all requests, one behind another, by the cycles of one of each kind."""
+        each = [(of(item), item.times) for item in self.items]
         total = sum(cycles * times for cycles, times in each)
         return self.regions.pipelined(total, max(cycles for cycles, _ in each))
 
@@ -82,8 +84,8 @@ class Planned(NamedTuple):
     phases: tuple[Phase, ...]
     reshuffle_cycles: float
 
-    def cycles(self, of: Callable[[int, Part], float]) -> float:
-        """Of all, by the cycles of a part on a grid of some side."""
+    def cycles(self, of: Callable[[int, Item], float]) -> float:
+        """Of all, by the cycles of a request on grids of some side."""
         total = self.reshuffle_cycles
         for phase in self.phases:
             side = phase.regions.side
@@ -123,6 +125,8 @@ class Wafer:
         self.tiles = tiles or (chip.grid.rows, chip.grid.cols)
         self._network = network or chip_network(chip)
         self._mappings: dict[int, GridMapping] = {}
+        self._regions: dict[int, Regions] = {}
+        self._known: dict[tuple[int, Item], float] = {}
 
     def mapping(self, side: int) -> GridMapping:
         """Plans on a grid of some side."""
@@ -139,7 +143,9 @@ class Wafer:
         Raises:
             InputError: if the chip has fewer tiles.
         """
-        return regions_of(self.model, self.chip, side, self.tiles)
+        if side not in self._regions:
+            self._regions[side] = regions_of(self.model, self.chip, side, self.tiles)
+        return self._regions[side]
 
     def prefill_side(self, new: int, context: int = 0) -> int:
         """The side for prompts."""
@@ -167,16 +173,21 @@ class Wafer:
         )
         rest = self.regions(decode)
 
-        def cycles(item: Item) -> float:
-            return item.cycles(lambda part: self.cycles(decode, part))
-
+        cycles = partial(self._cycles, decode)
         least = (min(both, key=cycles) for both in zip(prompts, single, strict=True))
         here = Planned((Phase("prefill", rest, tuple(least)), *after), 0.0)
-        return min(there, here, key=lambda planned: planned.cycles(self.cycles))
+        return min(there, here, key=lambda planned: planned.cycles(self._cycles))
 
     def cycles(self, side: int, part: Part) -> float:
         """Cycles of a part on a grid, by the closed forms of its kernels."""
         return float(self.mapping(side).cycles(part))
+
+    def _cycles(self, side: int, item: Item) -> float:
+        """Of a request: a run meets few that are not alike."""
+        known = self._known.get((side, item))
+        if known is None:
+            known = self._known[side, item] = item.cycles(partial(self.cycles, side))
+        return known
 
     def _side(self, parts: Sequence[Part], tokens: int) -> int:
         """The side on which a layer takes the fewest cycles, of those on which all layers fit.
@@ -218,17 +229,14 @@ class Wafer:
             heapreplace(least, (total + more, side, planned + 1))
 
     def _prompts(self, batch: Batch, *, single: bool = False) -> tuple[Item, ...]:
-        """Prompt chunks, or their single tokens; as many as give a next token pass the head."""
+        """Prompt chunks, or their single tokens; as many as give a next token pass the head.
+
+        Numbers are rounded as on other chips, so that a run meets few different ones.
+        """
         layers = self.model.layers if batch.prefill_layers is None else len(batch.prefill_layers)
         heads = batch.logit_rows - batch.decode_tokens
         return tuple(
-            Item(
-                (
-                    *_chunk(new, context, layers, single=single),
-                    *(((Head(1), 1),) if number < heads else ()),
-                ),
-                1,
-            )
+            _prompt(rounded(new), rounded(context), layers, head=number < heads, single=single)
             for number, (new, context) in enumerate(batch.prefills)
         )
 
@@ -238,25 +246,37 @@ class Wafer:
         if not sequences:
             return ()
         context = -(-batch.decode_context_tokens // sequences)
-        parts = (*_chunk(1, context, self.model.layers * width), (Head(1), width))
-        return (Item(parts, sequences),)
+        parts = _chunk(1, rounded(context), self.model.layers * width)
+        return (Item((*parts, (Head(1), width)), sequences),)
 
     def _reshuffle(self, one: int, other: int, tokens: int) -> float:
         """Cycles in which weights, and keys and values of tokens, go to regions of another side."""
         if one == other:
             return 0.0
         kept = tokens * self.model.kv_bytes_per_token
-        return reshuffle_cycles(self.chip, self.model.weight_bytes + kept)
+        return reshuffle_cycles(self.chip, self._timing, self._weight_bytes + kept)
+
+    @cached_property
+    def _timing(self) -> NocTiming:
+        """Of the chip's own network."""
+        return noc_timing(self.chip)
+
+    @cached_property
+    def _weight_bytes(self) -> int:
+        return self.model.weight_bytes
+
+
+@lru_cache(1 << 16)
+def _prompt(new: int, context: int, layers: int, *, head: bool, single: bool) -> Item:
+    """A prompt chunk in some layers, or its single tokens; the last token may pass the head."""
+    parts = _chunk(new, context, layers, single=single)
+    return Item((*parts, (Head(1), 1)) if head else parts, 1)
 
 
 def _chunk(
     new: int, context: int, layers: int, *, single: bool = False
 ) -> tuple[tuple[Part, int], ...]:
-    """Some layers of new tokens of one request; single ones are like tokens of decoding.
-
-    Numbers are rounded as on other chips, so that a run meets few different ones.
-    """
-    new, context = rounded(new), rounded(context)
+    """Some layers of new tokens of one request; single ones are like tokens of decoding."""
     if new == 1 or single:
         seen = rounded(context + new // 2)  # as many as they see in the mean
         return (Layer(1, False), new * layers), (Decode(1, 1, seen, None), new * layers)

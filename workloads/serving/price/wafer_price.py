@@ -8,6 +8,7 @@ once, for prompts and contexts of 4,096 tokens: WaferLLM's offline tuning takes 
 from collections import Counter
 from collections.abc import Mapping
 from copy import copy
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple, Self
 
@@ -31,11 +32,11 @@ from workloads.serving.price.cost import (
 from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.part_price import Price, between_at
+from workloads.serving.price.part_price import Price, between_at, not_compared
 from workloads.serving.price.parts import Part, rounded
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.tile_price import End
-from workloads.serving.price.wafer import Planned, Wafer
+from workloads.serving.price.wafer import Item, Planned, Wafer
 
 _USUAL_TOKENS = 4096
 
@@ -61,18 +62,21 @@ class GridPrices:
         self._compared = compared_as, network_pct, "perf"
         self._prices: dict[Placed, Price] = {}
         self._ends: dict[Placed, tuple[float, float]] = {}
+        self._used: set[tuple[str, str, bool]] = set()
 
     @property
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
-        plans = [each for placed in self._prices for each in self.plans(placed)]
-        return sorted({mapped.kernel for grid, mapped in plans if not self._between(grid, mapped)})
+        compared_as, *_ = self._compared
+        return not_compared(compared_as, self._used)
 
     def of(self, placed: Placed) -> Price:
         """Price of a part."""
         if placed not in self._prices:
             cycles = joules = 0.0
             for grid, mapped in self.plans(placed):
+                memory = grid.place.offchip is not None
+                self._used.add((mapped.kernel, grid.variant(mapped), memory))
                 macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
                 cycles += mapped.cycles
                 joules += plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs) or 0.0
@@ -143,11 +147,12 @@ class WaferPrice(OfModel):
         network_pct = 0.0 if network is None else network.error_pct
         self._prices = GridPrices(self._wafer, compared_as, network_pct)
         self._end: End | None = None
+        self._known: dict[tuple[int, Item], float] = {}
 
     def at_end(self, end: End) -> Self:
         """The same, with times as low or as high as the errors of the prices let them be."""
         other = copy(self)
-        other._end = end
+        other._end, other._known = end, {}
         return other
 
     def at_level(self, runs: LevelRuns) -> Self:
@@ -240,7 +245,14 @@ class WaferPrice(OfModel):
     def _seconds(self, planned: Planned) -> float:
         return planned.cycles(self._cycles) / self._wafer.chip.clock_hz
 
-    def _cycles(self, side: int, part: Part) -> float:
+    def _cycles(self, side: int, item: Item) -> float:
+        """Of a request: a run meets few that are not alike."""
+        known = self._known.get((side, item))
+        if known is None:
+            known = self._known[side, item] = item.cycles(partial(self._of_part, side))
+        return known
+
+    def _of_part(self, side: int, part: Part) -> float:
         placed = Placed(side, part)
         if self._end is None:
             return self._prices.of(placed).cycles
