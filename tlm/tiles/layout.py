@@ -119,7 +119,7 @@ def _first_banks(program: Program, orders: Mapping[str, Order], banks: int) -> d
     Three streams then go through the banks side by side, the results a few words behind. Where the
     second operand's words stand at the results' bank, one of both waits, and the others with it. So
     they meet again at the next word: once something has disturbed such a pass, it can take twice
-    its cycles. A little over half of the banks apart, it is far from both, for rows of any length.
+    its cycles. Three quarters of the banks apart, it is far from both, for rows of any length.
     """
     first: dict[str, int] = {}
     for operation in program.operations():
@@ -133,7 +133,7 @@ def _first_banks(program: Program, orders: Mapping[str, Order], banks: int) -> d
             one, two = two, one
         bank = first.setdefault(one, 0)
         first.setdefault(out, bank)
-        first.setdefault(two, (banks // 2 + 1) if bank == 0 else 0)
+        first.setdefault(two, 3 * banks // 4 if bank == 0 else 0)
     return first
 
 

@@ -43,8 +43,8 @@ def test_operands_that_a_pass_reads_together_begin_at_banks_apart() -> None:
     places = place_buffers(program(3, 8), 8, TILE.banks)
     assert places["before"].address == 0
     assert places["sums"].address == 8  # bank 0; the column before ends at word 5
-    assert places["come"].address == 8 + 32 + 5  # bank 5: half of them, and one
-    assert places["free"].address == 8 + 32 + 5 + 32  # where there is room
+    assert places["come"].address == 8 + 32 + 6  # bank 6: three quarters of them
+    assert places["free"].address == 8 + 32 + 6 + 32  # where there is room
 
 
 @pytest.mark.parametrize("columns", [2, 4, 6, 8, 10, 12, 16, 96])
