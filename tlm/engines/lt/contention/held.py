@@ -47,7 +47,7 @@ class Held:
     def holds(self, operation: Operation) -> bool:
         """Whether an operation is to be held."""
         if may_meet(operation):
-            return len(lines_of(operation)) <= self._most
+            return _line_count(operation) <= self._most
         return bool(self._waiting) and isinstance(operation, Work)
 
     def before(self, operation: Operation) -> int:
@@ -65,18 +65,18 @@ class Held:
 
     def _in_excess(self, operation: Operation) -> int:
         """How many of the first have to go to make room for an operation."""
-        count, lines = 0, self._lines + len(lines_of(operation))
+        count, lines = 0, self._lines + _line_count(operation)
         for taken in self._waiting:
             if lines <= self._most:
                 break
             count += 1
-            lines -= len(lines_of(taken.operation))
+            lines -= _line_count(taken.operation)
         return count
 
     def append(self, taken: Taken) -> None:
         """Hold an operation."""
         operation = taken.operation
-        self._lines += len(lines_of(operation))
+        self._lines += _line_count(operation)
         if isinstance(operation, Work) and isinstance(operation.cycles, np.ndarray):
             # Who made them may write others there.
             taken = replace(taken, operation=replace(operation, cycles=_kept(operation.cycles)))
@@ -85,7 +85,7 @@ class Held:
     def first(self) -> Taken:
         """The first of those held, which is held no more."""
         taken = self._waiting.popleft()
-        self._lines -= len(lines_of(taken.operation))
+        self._lines -= _line_count(taken.operation)
         return taken
 
     def multicasts(self) -> list[Taken]:
@@ -97,10 +97,18 @@ def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
     return cycles.copy() if cycles.flags.writeable else cycles
 
 
-def lines_of(operation: Operation) -> list[Operation]:
-    """What tiles send to themselves as multicasts, one for each row or column; others alone."""
+def _line_count(operation: Operation) -> int:
+    """How many multicasts `lines_of` makes of an operation; what it does not take counts as one."""
     if not isinstance(operation, Send) or not _returns(operation):
+        return 1
+    return min(len(operation.tiles.rows), len(operation.tiles.cols))
+
+
+def lines_of(operation: Operation) -> list[Multicast]:
+    """What tiles send to themselves as multicasts, one for each row or column; multicasts alone."""
+    if isinstance(operation, Multicast):
         return [operation]
+    assert isinstance(operation, Send)
     rows, cols = operation.tiles.rows, operation.tiles.cols
     named = {name: getattr(operation, name) for name in ("label", *TOKENS)}
     along: Along = "column" if len(rows) < len(cols) else "row"

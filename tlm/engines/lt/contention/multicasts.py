@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt.contention import multicast_packets as packets
 from tlm.engines.lt.contention.held import Taken, lines_of
-from tlm.engines.lt.contention.tiles import Cycles, give_units, take_units
+from tlm.engines.lt.contention.tiles import Cycles, give_units, leave_tiles, take_units
 from tlm.engines.lt.state import TileSlot, Times, engine_ends
 from tlm.engines.lt.tokens import Fault
 from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program.operations import Engine, Multicast, Operation
+from tlm.program.operations import Engine, Multicast
 
 _MOST_ARRIVALS = 2**24
 """Tiles times operations that are under way at a time, if there are more than two."""
@@ -68,7 +68,7 @@ class MulticastLinks:
         """Take the units of a multicast, and send it on its way."""
         if not self._under_way:
             self._ports()[:] = self._times[TileSlot.PORT : TileSlot.BUSY + 1].transpose(1, 2, 0)
-        parts = [(self._free.pop(), _multicast(each)) for each in lines_of(taken.operation)]
+        parts = [(self._free.pop(), each) for each in lines_of(taken.operation)]
         self._under_way[taken.number], (row, _) = parts, parts[0]
         self._network.owed[row] = sum(map(self._packets, (multicast for _, multicast in parts)))
         faults = [self._start(taken, slot, multicast, row) for slot, multicast in parts]
@@ -123,9 +123,8 @@ class MulticastLinks:
         roots, targets = multicast.near.index, multicast.far.index
         here = np.arange(len(roots[0])) + slot * self._lines
         ends = self._network.trees[here, packets.Tree.END].astype(np.int32)
-        left = self._times[TileSlot.LEFT]
-        begins = np.maximum(ends, left[roots] + self._launch_cycles)
-        self._times[Engine.TRANSFER][roots], left[roots] = begins, ends
+        before = self._times[TileSlot.LEFT][roots]
+        leave_tiles(self._times, roots, ends, before, self._launch_cycles)
         last = self._last_tree[roots]
         self._last_tree[roots] = np.where(last == here, packets.NONE, last)
         full = give_units(self._times, taken.places["gives"], roots, ends)
@@ -170,8 +169,3 @@ class MulticastLinks:
         }
         for column, values in columns.items():
             trees[:, column] = values
-
-
-def _multicast(operation: Operation) -> Multicast:
-    assert isinstance(operation, Multicast)
-    return operation

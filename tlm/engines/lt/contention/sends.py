@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.contention.tiles import Cycles, give_units, missing_units, take_units
+from tlm.engines.lt.contention.tiles import (
+    Cycles,
+    give_units,
+    leave_tiles,
+    missing_units,
+    take_units,
+)
 from tlm.engines.lt.memory import check_shared_memory
 from tlm.engines.lt.state import TileSlot, Times, engine_ends
 from tlm.engines.lt.tokens import Fault
@@ -162,8 +168,7 @@ class SharedLinks:
         free: Cycles = done[:, Crossing.FREE].reshape(np.broadcast(*here).shape)
         come: Cycles = done[:, Crossing.COME].reshape(np.broadcast(*there).shape)
         before = done[:, Crossing.BEFORE].reshape(free.shape)
-        begins = np.maximum(free, before + self._launch_cycles)
-        self._times[Engine.TRANSFER][here], self._times[TileSlot.LEFT][here] = begins, free
+        leave_tiles(self._times, here, free, before, self._launch_cycles)
         over = give_units(self._times, taken.places["gives"], here, free)
         full = give_units(self._times, taken.places["arrivals"], there, come)
         if note is not None:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale
 from tlm.engines.lt.queue import append_to, oldest_of
-from tlm.engines.lt.state import EMPTY, Indices, Times
+from tlm.engines.lt.state import EMPTY, Indices, TileSlot, Times
 from tlm.engines.lt.tokens import Place, flat
+from tlm.program.operations import Engine
 
 Cycles = NDArray[np.int64]
 TileIndex = tuple[NDArray[Any], ...]
@@ -28,6 +29,17 @@ def take_units(times: Times, places: Sequence[Place], tiles: TileIndex) -> tuple
 def give_units(times: Times, places: Sequence[Place], tiles: TileIndex, given: NDArray[Any]) -> int:
     """Give units of some tokens at some times; the fault."""
     return _give(times, flat(places), *_flat(tiles), given.astype(np.int64).flatten())
+
+
+def leave_tiles(
+    times: Times, tiles: TileIndex, left: NDArray[Any], before: NDArray[Any], launch_cycles: int
+) -> None:
+    """Have transfers leave the interfaces of some tiles (`tlm.engines.lt.port.next_flit`).
+
+    ``left``: when; ``before``: when those before them did.
+    """
+    times[Engine.TRANSFER][tiles] = np.maximum(left, before + launch_cycles)
+    times[TileSlot.LEFT][tiles] = left
 
 
 def missing_units(times: Times, places: Sequence[Place], tiles: TileIndex) -> bool:
