@@ -100,7 +100,8 @@ def plan_streams(
     sizes: Any = {"shape": (m, *others), "groups": many}
     together = replace(problems[0], **sizes)
     which = _joined(tried)
-    cycles = candidate_cycles(together, which, place.timing)
+    rivals = np.repeat(np.arange(len(counts)), counts)
+    cycles = candidate_cycles(together, which, place.timing, rivals)
     found, end = [], 0
     for problem, count in zip(problems, counts, strict=True):
         begin, end = end, end + count
