@@ -164,6 +164,7 @@ def _line_cycles(
     line = LineSteps(
         int(lines.sent[each]),
         int(lines.own[each]),
+        own_first=True,
         buffers=2,
         product=int(steps.product[each]),
         depth=int(steps.depth[each]) if cut.parts[2] > 1 else 0,
@@ -171,7 +172,7 @@ def _line_cycles(
         combine=int(steps.combine[each]),
         in_network=problem.method == "network",
     )
-    return line_cycles(line, tiles, roots, int(steps.count[each]), timing)
+    return line_cycles(line, tiles, np.tile(roots, (int(steps.count[each]), 1)), timing)
 
 
 def _beside_tiles(place: Place) -> bool:

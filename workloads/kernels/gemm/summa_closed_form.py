@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemm.plan import GemmPlan
-from workloads.kernels.parts.own_blocks import LineSteps, line_cycles
+from workloads.kernels.parts.line_steps import LineSteps, line_cycles, one_line
 
 Times = NDArray[np.float64]
 """One for each column."""
@@ -36,14 +36,14 @@ def _on_a_line_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles where each tile sends itself the panels of one matrix."""
     along_row, tiles = plan.rows == 1, max(plan.rows, plan.cols)
     steps = LineSteps(
-        tiles,
         plan.a_flits if along_row else plan.b_flits,
         plan.b_flits if along_row else plan.a_flits,
         own_first=not along_row,
         buffers=plan.receive_buffers,
         product=plan.step_cycles,
     )
-    return line_cycles(steps, np.arange(plan.panels) * tiles // plan.panels, timing)
+    roots = np.arange(plan.panels)[:, None] * tiles // plan.panels
+    return line_cycles(steps, one_line(tiles), roots, timing)
 
 
 @dataclass(frozen=True, slots=True)

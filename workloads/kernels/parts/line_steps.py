@@ -7,7 +7,8 @@ its own tree and of others. So a block at any tile holds up multicasts at all of
 go between such blocks, and hold them up.
 """
 
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ class LineSteps(NamedTuple):
     Attributes:
         sent: Flits of a block that is multicast.
         own: Flits of a tile's own block.
+        own_first: Whether a root sends its own block first.
         buffers: Blocks of either kind for which a tile has room.
         product: Cycles of a step's product.
         depth: Steps of a pass, behind which tiles send their partial sums; 0: they have none.
@@ -40,6 +42,7 @@ class LineSteps(NamedTuple):
 
     sent: int
     own: int
+    own_first: bool
     buffers: int
     product: int
     depth: int = 0
@@ -72,6 +75,25 @@ class LineTiles(NamedTuple):
     behind: NDArray[np.int64]
 
 
+def one_line(count: int) -> LineTiles:
+    """A line of one tree whose tiles sum up nothing."""
+    none, zeros = np.full(count, _NOBODY), np.zeros(count + 1, dtype=np.int64)
+    ends = np.array([[0, count - 1]])
+    return LineTiles(zeros[:-1], ends, 1, none, zeros[:-1], zeros, none[:0], none)
+
+
+class _Packet(IntEnum):
+    """Of a packet in a buffer."""
+
+    ROOT = 0  # the tile that has sent it
+    FLITS = 1
+    STEP = 2  # whose block it is the end of; -1: of none
+    COMES = 3  # when its first flit goes to the buffer
+
+
+_PACKET = len(_Packet)
+
+
 class _Router(NamedTuple):
     """Cycles, and flits: see `NocTiming`."""
 
@@ -100,19 +122,27 @@ class _Tiles(NamedTuple):
         done: How many products have ended.
         turn: Three of each step: what a tile sends next.
         start: When it begins to.
-        ready: When the next packet of that is in front.
+        ready: When a tile's next packet is in front (2), or the first one in the buffers behind
+            links up (0) and down (1) to it, if it has not asked for its ways; shape (3, tiles).
         left: Flits of a block of which packets have gone.
         engine: When the transfer engine is free.
         port: When the ejection port is.
         taken: Since when (0) and until when (1) a sum that is under way does; shape (2, tiles).
         link: When the links up (0) and down (1) to a tile are; shape (2, tiles).
-        gone: When the last packets have left the buffers behind these links and those of tiles
-            themselves (2), the last one first; shape (3, tiles, packets).
+        asked: When the packet that goes on (0), or that of the tile itself (1), asks for the link
+            that goes up (0) and down (1) from it; shape (2, 2, tiles).
+        queue: Packets in the buffers behind links, the first one first; shape (2, tiles, packets,
+            fields of `_Packet`).
+        held: How many; shape (2, tiles).
+        open: Ways that the first one, and that of the tile itself (2), has not got; shape (3,
+            tiles).
+        leaves: The cycle of its last flit, as far as it is known; shape (3, tiles).
+        gone: Those of the packets before, the last one first; shape (3, tiles, packets).
         got: When partial sums have come to the tile's parent; shape (passes, tiles).
         added: When they have been added there; shape (passes, tiles).
         counted: How many sums of its children a tile has added.
         vector: When the vector engine is free.
-        blocks: How many own blocks all tiles have sent; shape (1,).
+        beside: Whether tiles of other lines may send sooner than was known; shape (1,).
     """
 
     come: NDArray[np.int64]
@@ -127,24 +157,29 @@ class _Tiles(NamedTuple):
     port: NDArray[np.int64]
     taken: NDArray[np.int64]
     link: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    queue: NDArray[np.int64]
+    held: NDArray[np.int64]
+    open: NDArray[np.int64]
+    leaves: NDArray[np.int64]
     gone: NDArray[np.int64]
     got: NDArray[np.int64]
     added: NDArray[np.int64]
     counted: NDArray[np.int64]
     vector: NDArray[np.int64]
-    blocks: NDArray[np.int64]
+    beside: NDArray[np.int64]
 
 
 def line_cycles(
-    steps: LineSteps, tiles: LineTiles, roots: NDArray[np.int64], count: int, timing: NocTiming
+    steps: LineSteps, tiles: LineTiles, roots: NDArray[np.int64], timing: NocTiming
 ) -> int:
     """Cycles until the last product, or until the last sum is in its place.
 
     Args:
         steps: What each step takes.
         tiles: The tiles.
-        roots: From which tile blocks are multicast to each tree, shape (trees,); -1: from none.
-        count: How many steps there are.
+        roots: From which tile a block is multicast to each tree in a step, shape (steps, trees);
+            -1: from none.
         timing: Of the network.
     """
     router = _Router(
@@ -154,13 +189,13 @@ def line_cycles(
         credit_cycles(timing, 0), timing.fifo_depth, timing.hop_cycles + timing.reduce_cycles,
         *_reduction_cycles(steps, timing),
     )  # fmt: skip
-    followed = min(count, _FOLLOWED_STEPS)
+    count, followed = len(roots), min(len(roots), _FOLLOWED_STEPS)
     if 0 < steps.depth < followed:
         followed -= followed % steps.depth
     half = followed // 2
     if 0 < steps.depth <= half:
         half -= half % steps.depth
-    now = _followed(steps, tiles, roots, followed, router)
+    now = _followed(steps, tiles, roots[:followed], router)
     ends = now.ends.max(axis=1)
     last = max(ends[-1], now.vector.max())
     pace = (ends[-1] - ends[half - 1]) / (followed - half) if followed < count else 0
@@ -181,11 +216,12 @@ def _reduction_cycles(steps: LineSteps, timing: NocTiming) -> tuple[int, int, in
 
 @allocating
 def _followed(  # type: ignore[no-untyped-def]  # arrays
-    steps: LineSteps, tiles: LineTiles, roots, count: int, router: _Router
+    steps: LineSteps, tiles: LineTiles, roots, router: _Router
 ) -> _Tiles:
     """What tiles have done when all of it is done."""
-    size = len(tiles.tree)
+    count, size = len(roots), len(tiles.tree)
     passes = count // steps.depth + 1 if steps.depth else 1
+    packets = max(1, router.places // router.packet)
     now = _Tiles(
         np.full((2, count, size), _NEVER),
         np.full((count, size), _NEVER),
@@ -193,13 +229,18 @@ def _followed(  # type: ignore[no-untyped-def]  # arrays
         np.zeros(size, dtype=np.int64),
         np.zeros(size, dtype=np.int64),
         np.zeros(size, dtype=np.int64),
-        np.full(size, _NEVER),
+        np.full((3, size), _NEVER),
         np.zeros(size, dtype=np.int64),
         np.full(size, router.launch),
         np.zeros(size, dtype=np.int64),
         np.zeros((2, size), dtype=np.int64),
         np.zeros((2, size), dtype=np.int64),
-        np.full((3, size, max(1, router.places // router.packet)), -router.places - router.hop),
+        np.full((2, 2, size), _NEVER),
+        np.zeros((2, size, packets, _PACKET), dtype=np.int64),
+        np.zeros((2, size), dtype=np.int64),
+        np.zeros((3, size), dtype=np.int64),
+        np.zeros((3, size), dtype=np.int64),
+        np.full((3, size, packets), -router.places - router.hop),
         np.full((passes, size), _NEVER),
         np.full((passes, size), _NEVER),
         np.zeros(size, dtype=np.int64),
@@ -207,41 +248,68 @@ def _followed(  # type: ignore[no-untyped-def]  # arrays
         np.zeros(1, dtype=np.int64),
     )
     for tile in range(size):
-        if roots[tiles.tree[tile]] == _NOBODY:
+        if roots[0, tiles.tree[tile]] == _NOBODY:
             now.come[0, :, tile] = 0
         if steps.own == 0:
             now.come[1, :, tile] = 0
     for tile in range(size):
         _settle(now, steps, tiles, roots, tile, router)
+    # Lines beside each other meet in sums alone.
+    groups = len(tiles.ends) if tiles.stride == 1 else 1
+    soonest = np.empty((2, groups), dtype=np.int64)
+    for group in range(groups):
+        _look(now, tiles, soonest, group)
     while True:
-        tile = int(now.ready.argmin())
-        if now.ready[tile] == _NEVER:
-            break
-        kind = _kind(now.turn[tile])
-        if kind == _OWN:
+        group = int(soonest[0].argmin())
+        if soonest[0, group] == _NEVER:
+            return now
+        way, tile = divmod(soonest[1, group], size)
+        kind = _kind(steps, now.turn[tile])
+        if way != _HERE:
+            _pass_on(now, steps, tiles, roots, way, tile, router)
+        elif kind == _OWN:
             _send_own(now, steps, tile, router)
             _go_on(now, steps, tiles, roots, tile, router)
         elif kind == _SENT:
-            first, last = tiles.ends[tiles.tree[tile]]
-            if _send_packet(now, steps, tiles, tile, router):
-                for other in range(first, last + 1, tiles.stride):
-                    _go_on(now, steps, tiles, roots, other, router)
-        else:
-            if steps.in_network:
-                _reduce(now, steps, tiles, tile, router)
-                for number in range(tiles.first[tile], tiles.first[tile + 1]):
-                    _go_on(now, steps, tiles, roots, tiles.children[number], router)
-            else:
-                _send_sum(now, steps, tiles, tile, router)
-                _go_on(now, steps, tiles, roots, tiles.parent[tile], router)
+            _send_packet(now, steps, tiles, roots, tile, router)
+        elif steps.in_network:
+            _reduce(now, steps, tiles, tile, router)
+            now.beside[0] = 1
+            for number in range(tiles.first[tile], tiles.first[tile + 1]):
+                _go_on(now, steps, tiles, roots, tiles.children[number], router)
             _go_on(now, steps, tiles, roots, tile, router)
-    return now
+        else:
+            _send_sum(now, steps, tiles, tile, router)
+            now.beside[0] = 1
+            _go_on(now, steps, tiles, roots, tiles.parent[tile], router)
+            _go_on(now, steps, tiles, roots, tile, router)
+        if now.beside[0]:
+            now.beside[0] = 0
+            for group in range(groups):
+                _look(now, tiles, soonest, group)
+        else:
+            _look(now, tiles, soonest, group)
+
+
+@compiled
+def _look(now: _Tiles, tiles: LineTiles, soonest: Numbers[Any], group: int) -> None:
+    """Find the next event on a line of tiles: when it is, and its place in ``ready``."""
+    size = len(tiles.tree)
+    first, last = 0, size - 1
+    if tiles.stride == 1:
+        first, last = tiles.ends[group]
+    soonest[0, group] = _NEVER
+    for way in range(3):
+        for tile in range(first, last + 1):
+            if now.ready[way, tile] < soonest[0, group]:
+                soonest[0, group], soonest[1, group] = now.ready[way, tile], way * size + tile
 
 
 @inlined
-def _kind(turn: int) -> int:
+def _kind(steps: LineSteps, turn: int) -> int:
     """What a tile sends in a turn."""
-    return turn % 3
+    kind = turn % 3
+    return kind if steps.own_first else 2 - kind
 
 
 @inlined
@@ -255,20 +323,21 @@ def _ended(now: _Tiles, steps: LineSteps, turn: int) -> int:
 
 @compiled
 def _go_on(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[int], tile: int, router: _Router
+    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], tile: int, router: _Router
 ) -> None:
     """Have a tile multiply and add; find out when it, and who waits for it, sends what is next."""
     before = now.done[tile]
     _multiply(now, steps, tile)
     if not steps.in_network and _add(now, steps, tiles, tile):
         _multiply(now, steps, tile)
+        now.beside[0] = 1
         for number in range(tiles.first[tile], tiles.first[tile + 1]):
             _settle(now, steps, tiles, roots, tiles.children[number], router)
     _settle(now, steps, tiles, roots, tile, router)
     if now.done[tile] > before:
         first, last = tiles.ends[tiles.tree[tile]]
         for other in range(first, last + 1, tiles.stride):
-            if now.ready[other] == _NEVER and _kind(now.turn[other]) == _SENT:
+            if now.ready[_HERE, other] == _NEVER and _kind(steps, now.turn[other]) == _SENT:
                 _settle(now, steps, tiles, roots, other, router)
 
 
@@ -289,14 +358,14 @@ def _multiply(now: _Tiles, steps: LineSteps, tile: int) -> None:
 
 @compiled
 def _settle(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[int], tile: int, router: _Router
+    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], tile: int, router: _Router
 ) -> None:
     """Find out when a tile asks for what it sends next."""
-    if now.left[tile]:
+    if now.left[tile] or now.open[_HERE, tile]:
         return
     _turn(now, steps, tiles, roots, tile)
-    now.ready[tile] = _NEVER
-    step, kind = now.turn[tile] // 3, _kind(now.turn[tile])
+    now.ready[_HERE, tile] = _NEVER
+    step, kind = now.turn[tile] // 3, _kind(steps, now.turn[tile])
     if step >= len(now.ends) + 2:
         return
     before, known = step - steps.buffers, 0
@@ -312,24 +381,24 @@ def _settle(
     now.start[tile] = min(_NEVER, max(now.engine[tile], known))
     if now.start[tile] == _NEVER:
         return
-    now.ready[tile] = max(now.start[tile], now.gone[_HERE, tile, 0] + router.following)
+    now.ready[_HERE, tile] = max(now.start[tile], now.gone[_HERE, tile, 0] + router.following)
     if kind == _SUM and steps.in_network:
         _meet(now, steps, tiles, tile, router)
 
 
 @compiled
-def _turn(now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[int], tile: int) -> None:
+def _turn(now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], tile: int) -> None:
     """Find the next turn in which a tile sends anything."""
     count = len(now.ends)
     while now.turn[tile] < 3 * (count + 2):
-        step, kind = now.turn[tile] // 3, _kind(now.turn[tile])
+        step, kind = now.turn[tile] // 3, _kind(steps, now.turn[tile])
         if kind == _SUM and _ended(now, steps, now.turn[tile]) >= 0:
             if steps.in_network or tiles.parent[tile] != _NOBODY:
                 return
         elif step < count:
             if kind == _OWN and steps.own:
                 return
-            if kind == _SENT and roots[tiles.tree[tile]] == tile:
+            if kind == _SENT and roots[step, tiles.tree[tile]] == tile:
                 return
         now.turn[tile] += 1
 
@@ -344,10 +413,16 @@ def _leave(now: _Tiles, way: int, tile: int, time: int) -> None:
 
 @inlined
 def _room(now: _Tiles, way: int, tile: int, flits: int, router: _Router) -> int:
-    """Cycle in which the flit leaves a buffer whose place the last one of a packet takes."""
+    """Cycle in which the flit leaves a buffer whose place the last one of a packet takes.
+
+    `_NEVER` if it is not known yet.
+    """
     packets = now.gone.shape[2]
+    held = now.held[way, tile] if way != _HERE else 0
+    if held >= packets:
+        return _NEVER
     beside = flits + (packets - 1) * router.packet
-    left = now.gone[way, tile, packets - 1]
+    left = now.gone[way, tile, packets - 1 - held]
     return int(left - min(router.places - beside, router.packet - 1))
 
 
@@ -373,88 +448,170 @@ def _take_port(now: _Tiles, tile: int, asks: int, flits: int) -> int:
 @compiled
 def _send_own(now: _Tiles, steps: LineSteps, tile: int, router: _Router) -> None:
     """Send a tile's block through its port."""
-    _pass_port(now, tile, now.ready[tile], steps.own)
+    _pass_port(now, tile, now.ready[_HERE, tile], steps.own)
     come = now.port[tile] + router.ejection
     now.come[1, now.turn[tile] // 3, tile] = come
     room = come - router.places + router.returns
     now.engine[tile] = max(now.start[tile] + steps.own, room)
     _leave(now, _HERE, tile, come - 1)
-    now.ready[tile] = _NEVER
+    now.ready[_HERE, tile] = _NEVER
     now.turn[tile] += 1
-    now.blocks[0] += 1
 
 
 @compiled
 def _send_packet(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, root: int, router: _Router
-) -> bool:
-    """Send a packet of a block to all tiles of its tree; whether a block has come to any."""
-    time, before = now.ready[root], now.blocks[0]
+    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], root: int,
+    router: _Router,
+) -> None:  # fmt: skip
+    """Bring a packet of a block to the front of its root's buffer: it asks for its ways."""
+    time = now.ready[_HERE, root]
+    now.ready[_HERE, root] = _NEVER
     if now.left[root] == 0:
         now.left[root] = steps.sent
     flits = min(router.packet, now.left[root])
     now.left[root] -= flits
-    if now.left[root] == 0:
+    last = now.left[root] == 0
+    if last:
         room = _room(now, _HERE, root, flits, router) + router.returns + 1
         now.engine[root] = max(now.start[root] + steps.sent, room)
-    left = _eject(now, steps, root, root, time, flits, router)
-    for way in range(2):
-        left = max(left, _spread(now, steps, tiles, root, time, flits, way, router))
-    _leave(now, _HERE, root, left)
-    now.ready[root] = left + router.following
-    if now.left[root] == 0:
-        now.ready[root] = _NEVER
-        now.turn[root] += 1
-    return bool(now.left[root] == 0 or now.blocks[0] > before)
+    step, (low, high) = now.turn[root] // 3, tiles.ends[tiles.tree[root]]
+    now.leaves[_HERE, root] = _eject(now, root, time, flits, step if last else -1, router)
+    up, down = root < high, root > low
+    now.open[_HERE, root] = int(up) + int(down)
+    if up:
+        now.asked[_UP, 1, root] = time + router.hop
+    if down:
+        now.asked[_DOWN, 1, root] = time + router.hop
+    if not up and not down:
+        _left_root(now, steps, tiles, roots, root, router)
+    if up:
+        _grant(now, steps, tiles, roots, _UP, root, router)
+    if down:
+        _grant(now, steps, tiles, roots, _DOWN, root, router)
+    if last:
+        _go_on(now, steps, tiles, roots, root, router)
 
 
 @compiled
-def _spread(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, root: int, time: int, flits: int, way: int,
+def _pass_on(
+    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], way: int, tile: int,
     router: _Router,
-) -> int:  # fmt: skip
-    """Send a packet up (0) or down (1) its line; the last cycle in the buffer of its root."""
-    tree = tiles.tree[root]
-    first, last = tiles.ends[tree]
-    onward, end = (1, last) if way == _UP else (-1, first)
-    at, left, mine = root, time, time
-    while at != end:
-        there = at + onward
-        room = _room(now, way, there, flits, router) + router.returns
-        time = max(time + router.hop, now.link[way, there], room)
-        now.link[way, there] = time + flits
-        left = max(left, time + flits - 1)
-        if at == root:
-            mine = left
-        else:
-            _leave(now, way, at, left)
-        # It asks for what is next when those before it have left the buffer.
-        time = max(time, now.gone[way, there, 0] + 1 - router.hop)
-        at, left = there, time
-        if tiles.tree[at] == tree and (at - first) % tiles.stride == 0:
-            left = _eject(now, steps, root, at, time, flits, router)
-    if at != root:
-        _leave(now, way, at, left)
-    return mine
+) -> None:  # fmt: skip
+    """Have the first packet in the buffer behind a link ask for the port and for the next link."""
+    time, packet = now.ready[way, tile], now.queue[way, tile, 0]
+    now.ready[way, tile] = _NEVER
+    flits, step, tree = (
+        packet[_Packet.FLITS],
+        packet[_Packet.STEP],
+        tiles.tree[packet[_Packet.ROOT]],
+    )
+    low, high = tiles.ends[tree]
+    now.leaves[way, tile] = time
+    if tiles.tree[tile] == tree:
+        now.leaves[way, tile] = _eject(now, tile, time, flits, step, router)
+    if tile == (high if way == _UP else low):
+        _leave_buffer(now, way, tile, router)
+        _grant(now, steps, tiles, roots, way, tile - 1 if way == _UP else tile + 1, router)
+    else:
+        now.open[way, tile] = 1
+        now.asked[way, 0, tile] = time + router.hop
+        _grant(now, steps, tiles, roots, way, tile, router)
+    if step >= 0 and tiles.tree[tile] == tree:
+        _go_on(now, steps, tiles, roots, tile, router)
 
 
 @compiled
-def _eject(
-    now: _Tiles, steps: LineSteps, root: int, tile: int, time: int, flits: int, router: _Router
-) -> int:
-    """Have a packet leave by a tile's port, behind its own block if that has come there before.
+def _eject(now: _Tiles, tile: int, time: int, flits: int, step: int, router: _Router) -> int:
+    """Have a packet leave by a tile's port; the cycle of its last flit.
 
-    Returns:
-        The cycle of its last flit.
+    ``step``: whose block it is the end of.
     """
-    own = _kind(now.turn[tile]) == _OWN
-    if now.ready[tile] < time and now.left[tile] == 0 and own:
-        _send_own(now, steps, tile, router)
     _pass_port(now, tile, time, flits)
     come = now.port[tile] + router.ejection
-    if now.left[root] == 0:
-        now.come[0, now.turn[root] // 3, tile] = come
+    if step >= 0:
+        now.come[0, step, tile] = come
     return int(come - 1)
+
+
+@compiled
+def _grant(
+    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], way: int, tile: int,
+    router: _Router,
+) -> None:  # fmt: skip
+    """Give the link that goes up (0) or down (1) from a tile to who asks first, if there is room.
+
+    If a packet leaves its buffer by it, there is room in that, and so on towards the root.
+    """
+    onward = 1 if way == _UP else -1
+    while 0 <= tile < len(tiles.tree):
+        there = tile + onward
+        local = int(now.asked[way, 1, tile] < now.asked[way, 0, tile])
+        asked = now.asked[way, local, tile]
+        if asked == _NEVER:
+            return
+        source = _HERE if local else way
+        flits, step, root = _first(now, tiles, source, tile)
+        if local:
+            sent = steps.sent - now.left[tile]
+            flits = sent % router.packet if sent % router.packet else router.packet
+            step = now.turn[tile] // 3 if now.left[tile] == 0 else -1
+        room = _room(now, way, there, flits, router)
+        if room == _NEVER:
+            return
+        now.asked[way, local, tile] = _NEVER
+        time = max(asked, now.link[way, there], room + router.returns)
+        now.link[way, there] = time + flits
+        packet = now.queue[way, there, now.held[way, there]]
+        packet[_Packet.ROOT], packet[_Packet.FLITS] = root, flits
+        packet[_Packet.STEP], packet[_Packet.COMES] = step, time
+        now.held[way, there] += 1
+        if now.held[way, there] == 1:
+            now.ready[way, there] = max(time, now.gone[way, there, 0] + 1 - router.hop)
+        now.leaves[source, tile] = max(now.leaves[source, tile], time + flits - 1)
+        now.open[source, tile] -= 1
+        if now.open[source, tile]:
+            return
+        if local:
+            _left_root(now, steps, tiles, roots, tile, router)
+            return
+        _leave_buffer(now, way, tile, router)
+        tile -= onward
+
+
+@inlined
+def _first(now: _Tiles, tiles: LineTiles, way: int, tile: int) -> tuple[int, int, int]:
+    """Flits, step and root of the first packet in a buffer; a tile is its own root."""
+    if way == _HERE:
+        return 0, 0, tile
+    packet = now.queue[way, tile, 0]
+    return packet[_Packet.FLITS], packet[_Packet.STEP], packet[_Packet.ROOT]
+
+
+@compiled
+def _leave_buffer(now: _Tiles, way: int, tile: int, router: _Router) -> None:
+    """Have the first packet leave the buffer behind a link: the next one comes to its front."""
+    _leave(now, way, tile, now.leaves[way, tile])
+    now.held[way, tile] -= 1
+    for number in range(now.held[way, tile]):
+        for field in range(_PACKET):
+            now.queue[way, tile, number, field] = now.queue[way, tile, number + 1, field]
+    if now.held[way, tile]:
+        comes = now.queue[way, tile, 0, _Packet.COMES]
+        now.ready[way, tile] = max(comes, now.leaves[way, tile] + 1 - router.hop)
+
+
+@compiled
+def _left_root(
+    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], root: int,
+    router: _Router,
+) -> None:  # fmt: skip
+    """Go on behind a packet that has left its root's buffer."""
+    _leave(now, _HERE, root, now.leaves[_HERE, root])
+    if now.left[root]:
+        now.ready[_HERE, root] = now.leaves[_HERE, root] + router.following
+    else:
+        now.turn[root] += 1
+        _settle(now, steps, tiles, roots, root, router)
 
 
 @compiled
@@ -477,14 +634,14 @@ def _sum_known(now: _Tiles, steps: LineSteps, tiles: LineTiles, tile: int, route
 def _send_sum(now: _Tiles, steps: LineSteps, tiles: LineTiles, tile: int, router: _Router) -> None:
     """Send a tile's partial sum to its parent, through that one's port."""
     parent, number = tiles.parent[tile], _ended(now, steps, now.turn[tile]) // steps.depth
-    asks = now.ready[tile] + router.hop * tiles.away[tile]
+    asks = now.ready[_HERE, tile] + router.hop * tiles.away[tile]
     come = _take_port(now, parent, asks, steps.summed)
     now.got[number, tile] = come + router.ejection
     buffered = router.places * (tiles.away[tile] + 1)
     held = come - buffered if steps.summed > buffered else 0
-    now.engine[tile] = max(now.ready[tile] + steps.summed, held)
+    now.engine[tile] = max(now.ready[_HERE, tile] + steps.summed, held)
     now.rid[number, tile] = now.engine[tile]
-    now.ready[tile] = _NEVER
+    now.ready[_HERE, tile] = _NEVER
     now.turn[tile] += 1
 
 
@@ -522,9 +679,10 @@ def _meet(now: _Tiles, steps: LineSteps, tiles: LineTiles, tile: int, router: _R
         child = tiles.children[number]
         start = _start_of_sum(now, child, now.turn[tile])
         latest = max(latest, min(_NEVER, start + router.reduced * tiles.away[child]))
-    now.ready[tile] = _NEVER
+    now.ready[_HERE, tile] = _NEVER
     if latest < _NEVER:
-        now.ready[root] = latest
+        now.ready[_HERE, root] = latest
+        now.beside[0] = 1
 
 
 @inlined
@@ -537,7 +695,7 @@ def _start_of_sum(now: _Tiles, tile: int, turn: int) -> int:
 @compiled
 def _reduce(now: _Tiles, steps: LineSteps, tiles: LineTiles, root: int, router: _Router) -> None:
     """Combine the partial sums of a root and of its children in the network."""
-    number, result = _ended(now, steps, now.turn[root]) // steps.depth, now.ready[root]
+    number, result = _ended(now, steps, now.turn[root]) // steps.depth, now.ready[_HERE, root]
     asks = result + router.result - router.ejection - steps.summed
     come = _take_port(now, root, asks, steps.summed) + router.ejection
     now.vector[root] = max(now.vector[root], come) + steps.combine
@@ -550,7 +708,7 @@ def _reduce(now: _Tiles, steps: LineSteps, tiles: LineTiles, root: int, router: 
         now.rid[number, tile] = left
     for at in range(first - 1, end):
         tile = root if at < first else tiles.children[at]
-        now.engine[tile], now.ready[tile] = now.rid[number, tile], _NEVER
+        now.engine[tile], now.ready[_HERE, tile] = now.rid[number, tile], _NEVER
         now.turn[tile] += 1
 
 
