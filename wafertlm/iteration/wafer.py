@@ -81,9 +81,7 @@ class WaferIteration:
 
         def cycles(side: int, item: Item) -> float:
             grid = self.wafer.mapping(side)
-            return item.cycles(
-                lambda part: sum(of(side, operator) for operator, _ in grid.of(part))
-            )
+            return item.total(lambda part: sum(of(side, operator) for operator, _ in grid.of(part)))
 
         return round(self.planned.cycles(cycles))
 

@@ -28,7 +28,6 @@ from workloads.serving.price.regions import Regions, regions_of, reshuffle_cycle
 
 #: Sides of regions that are tried are multiples of this, as in the published tables.
 _STEP = 30
-Cycles = Callable[[Part], float]
 
 
 class Item(NamedTuple):
@@ -42,8 +41,8 @@ class Item(NamedTuple):
     parts: tuple[tuple[Part, int], ...]
     times: int
 
-    def cycles(self, of: Cycles) -> float:
-        """Of one request, on one region after another."""
+    def total(self, of: Callable[[Part], float]) -> float:
+        """Of one request, on one region after another: cycles, or joules."""
         return sum(count * of(part) for part, count in self.parts)
 
 
@@ -63,9 +62,11 @@ class Phase:
 
     def cycles(self, of: Callable[[Item], float]) -> float:
         """Of all requests, one behind another, by the cycles of one of each kind."""
-        each = [(of(item), item.times) for item in self.items]
-        total = sum(cycles * times for cycles, times in each)
-        return self.regions.pipelined(total, max(cycles for cycles, _ in each))
+        total = longest = 0.0
+        for item in self.items:
+            cycles = of(item)
+            total, longest = total + cycles * item.times, max(longest, cycles)
+        return self.regions.pipelined(total, longest)
 
     @property
     def bubble_pct(self) -> float:
@@ -162,20 +163,17 @@ class Wafer:
         may do so one after another.
         """
         prompts, decoding = self._prompts(batch), self._decoding(batch)
-        single = self._prompts(batch, single=True)
         after = () if not decoding else (Phase("decode", self.regions(decode), decoding),)
         if not prompts:
             return Planned(after, 0.0)
         tokens = sum(map(sum, batch.prefills)) + batch.decode_context_tokens
         there = Planned(
-            (Phase("prefill", self.regions(prefill), prompts), *after),
+            (Phase("prefill", self.regions(prefill), tuple(chunk for chunk, _ in prompts)), *after),
             2 * self._reshuffle(prefill, decode, tokens),
         )
-        rest = self.regions(decode)
-
         cycles = partial(self._cycles, decode)
-        least = (min(both, key=cycles) for both in zip(prompts, single, strict=True))
-        here = Planned((Phase("prefill", rest, tuple(least)), *after), 0.0)
+        least = tuple(min(both, key=cycles) for both in prompts)
+        here = Planned((Phase("prefill", self.regions(decode), least), *after), 0.0)
         return min(there, here, key=lambda planned: planned.cycles(self._cycles))
 
     def cycles(self, side: int, part: Part) -> float:
@@ -186,7 +184,7 @@ class Wafer:
         """Of a request: a run meets few that are not alike."""
         known = self._known.get((side, item))
         if known is None:
-            known = self._known[side, item] = item.cycles(partial(self.cycles, side))
+            known = self._known[side, item] = item.total(partial(self.cycles, side))
         return known
 
     def _side(self, parts: Sequence[Part], tokens: int) -> int:
@@ -228,17 +226,17 @@ class Wafer:
             more = cycles - at_least[side][planned]
             heapreplace(least, (total + more, side, planned + 1))
 
-    def _prompts(self, batch: Batch, *, single: bool = False) -> tuple[Item, ...]:
-        """Prompt chunks, or their single tokens; as many as give a next token pass the head.
+    def _prompts(self, batch: Batch) -> list[tuple[Item, Item]]:
+        """Prompt chunks, each whole and by tokens; as many as give a next token pass the head.
 
         Numbers are rounded as on other chips, so that a run meets few different ones.
         """
         layers = self.model.layers if batch.prefill_layers is None else len(batch.prefill_layers)
         heads = batch.logit_rows - batch.decode_tokens
-        return tuple(
-            _prompt(rounded(new), rounded(context), layers, head=number < heads, single=single)
+        return [
+            _prompt(rounded(new), rounded(context), layers, head=number < heads)
             for number, (new, context) in enumerate(batch.prefills)
-        )
+        ]
 
     def _decoding(self, batch: Batch) -> tuple[Item, ...]:
         """Decoding requests, of equal contexts; the tokens of a draft one after another."""
@@ -246,8 +244,8 @@ class Wafer:
         if not sequences:
             return ()
         context = -(-batch.decode_context_tokens // sequences)
-        parts = _chunk(1, rounded(context), self.model.layers * width)
-        return (Item((*parts, (Head(1), width)), sequences),)
+        tokens = _tokens(rounded(context), self.model.layers * width)
+        return (Item((*tokens, (Head(1), width)), sequences),)
 
     def _reshuffle(self, one: int, other: int, tokens: int) -> float:
         """Cycles in which weights, and keys and values of tokens, go to regions of another side."""
@@ -267,17 +265,18 @@ class Wafer:
 
 
 @lru_cache(1 << 16)
-def _prompt(new: int, context: int, layers: int, *, head: bool, single: bool) -> Item:
-    """A prompt chunk in some layers, or its single tokens; the last token may pass the head."""
-    parts = _chunk(new, context, layers, single=single)
-    return Item((*parts, (Head(1), 1)) if head else parts, 1)
+def _prompt(new: int, context: int, layers: int, *, head: bool) -> tuple[Item, Item]:
+    """A chunk in some layers, whole and token by token; the last token may pass the head."""
+    after = ((Head(1), 1),) if head else ()
+    seen = rounded(context + new // 2)  # as many as single ones see in the mean
+    single = Item((*_tokens(seen, new * layers), *after), 1)
+    if new == 1:
+        return single, single
+    return Item(
+        ((Layer(new, False), layers), (Prompt(new, context, None), layers), *after), 1
+    ), single
 
 
-def _chunk(
-    new: int, context: int, layers: int, *, single: bool = False
-) -> tuple[tuple[Part, int], ...]:
-    """Some layers of new tokens of one request; single ones are like tokens of decoding."""
-    if new == 1 or single:
-        seen = rounded(context + new // 2)  # as many as they see in the mean
-        return (Layer(1, False), new * layers), (Decode(1, 1, seen, None), new * layers)
-    return (Layer(new, False), layers), (Prompt(new, context, None), layers)
+def _tokens(context: int, layers: int) -> tuple[tuple[Part, int], ...]:
+    """Single tokens that pass some layers in all."""
+    return (Layer(1, False), layers), (Decode(1, 1, context, None), layers)

@@ -148,6 +148,7 @@ class WaferPrice(OfModel):
         self._prices = GridPrices(self._wafer, compared_as, network_pct)
         self._end: End | None = None
         self._known: dict[tuple[int, Item], float] = {}
+        self._energy: dict[tuple[int, Item], float] = {}
 
     def at_end(self, end: End) -> Self:
         """The same, with times as low or as high as the errors of the prices let them be."""
@@ -249,7 +250,7 @@ class WaferPrice(OfModel):
         """Of a request: a run meets few that are not alike."""
         known = self._known.get((side, item))
         if known is None:
-            known = self._known[side, item] = item.cycles(partial(self._of_part, side))
+            known = self._known[side, item] = item.total(partial(self._of_part, side))
         return known
 
     def _of_part(self, side: int, part: Part) -> float:
@@ -262,5 +263,16 @@ class WaferPrice(OfModel):
     def _joules(self, planned: Planned) -> float | None:
         if self._wafer.chip.energy is None:
             return None
-        parts = self.parts({planned: 1})
-        return sum(count * self._prices.of(placed).joules for placed, count in parts.items())
+        return sum(
+            item.times * self._joules_of(phase.regions.side, item)
+            for phase in planned.phases
+            for item in phase.items
+        )
+
+    def _joules_of(self, side: int, item: Item) -> float:
+        known = self._energy.get((side, item))
+        if known is None:
+            of = self._prices.of
+            known = item.total(lambda part: of(Placed(side, part)).joules)
+            self._energy[side, item] = known
+        return known
