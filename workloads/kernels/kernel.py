@@ -85,6 +85,7 @@ class Choices:
     placement: str | None = None
 
 
+_CHOICES = tuple(field.name for field in fields(Choices))
 #: Kernels as they are by themselves.
 KERNELS_OWN = Choices()
 
@@ -194,10 +195,10 @@ class Kernel:
             raise InputError(
                 f"--shape: found '{text}'; write {self.form.text}, such as {self.form.example}"
             )
-        for field in fields(choices):
-            if getattr(choices, field.name) is not None and field.name not in self.choices:
+        for name in _CHOICES:
+            if getattr(choices, name) is not None and name not in self.choices:
                 known = ", ".join(map(_option, self.choices)) or "none"
-                raise InputError(f"{_option(field.name)}: this kernel has other choices: {known}")
+                raise InputError(f"{_option(name)}: this kernel has other choices: {known}")
         plan: Plan = self.plan(sizes, place, choices)
         return plan
 

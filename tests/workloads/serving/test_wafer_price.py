@@ -2,18 +2,22 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.workloads.serving.served import trace_of
 from tlm.calibrated import stale_allowed
 from tlm.chips import load_chip
+from tlm.chips.parts import noc_timing
 from wafertlm.iteration import IterationOptions, run_iteration
 from workloads.models import load_model
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import run
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_mapping import GridMapping
-from workloads.serving.price.parts import Decode, Layer, Part, Prompt
-from workloads.serving.price.wafer import Wafer
+from workloads.serving.price.parts import Decode, Layer, Part, Prompt, rounded
+from workloads.serving.price.regions import reshuffle_cycles
+from workloads.serving.price.wafer import Item, Phase, Planned, Wafer
 from workloads.serving.price.wafer_price import WaferPrice
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
 
@@ -83,6 +87,43 @@ def test_a_short_chunk_goes_token_by_token_where_decoding_is() -> None:
     assert long.made_of[0].reshuffle_cycles > 0 == short.made_of[0].reshuffle_cycles
     layers = PRICE.cost(Batch(((4, 1024),), 0, 0, 0, range(8)))
     assert layers.seconds == pytest.approx(short.seconds / 4)
+
+
+chunks = st.lists(st.tuples(st.integers(1, 700), st.integers(0, 6000)), min_size=1, max_size=3)
+
+
+@settings(max_examples=20)
+@given(chunks, st.integers(0, 9))
+def test_prompts_go_where_they_take_the_fewest_cycles(
+    prefills: list[tuple[int, int]], decoding: int
+) -> None:
+    """Found as if all ways were planned, of which many need not be."""
+    wafer, sides, layers = Wafer(MODEL, load_chip("wse2")), (840, 300), MODEL.layers
+    batch = Batch(tuple(prefills), decoding, 900 * decoding, decoding)
+    alone = Planned(wafer.planned(Batch((), decoding, 900 * decoding, decoding), *sides).phases, 0)
+    whole, tokens = [], []
+    for new, context in ((rounded(each) for each in chunk) for chunk in prefills):
+        seen: Part = Decode(1, 1, rounded(context + new // 2), None)
+        prompt: Part = Prompt(new, context, None)
+        times = new * layers
+        tokens.append(Item(((Layer(1, False), times), (seen, times)), 1))
+        both = (Layer(new, False), layers), (prompt, layers)
+        whole.append(tokens[-1] if new == 1 else Item(both, 1))
+
+    def of(side: int, item: Item) -> float:
+        return item.total(lambda part: wafer.cycles(side, part))
+
+    moved = MODEL.weight_bytes + MODEL.kv_bytes_per_token * (
+        sum(map(sum, prefills)) + 900 * decoding
+    )
+    reshuffle = reshuffle_cycles(wafer.chip, noc_timing(wafer.chip), moved)
+    least = [min(both, key=lambda item: of(300, item)) for both in zip(whole, tokens, strict=True)]
+    ways = (840, whole, 2 * reshuffle), (300, least, 0.0)
+    every = [
+        Planned((Phase("prefill", wafer.regions(side), tuple(items)), *alone.phases), moves)
+        for side, items, moves in ways
+    ]
+    assert wafer.planned(batch, *sides) == min(every, key=lambda planned: planned.cycles(of))
 
 
 def test_room_is_that_of_the_regions_and_energy_the_power_of_the_wafer() -> None:

@@ -155,8 +155,8 @@ def _streamed_gemm_t_cycles(plan: GemmPlan, relay_cycles: int, timing: NocTiming
 def _align_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> float:
     """Lock steps: a panel passes on when it has come; buffers hide a part of a round trip."""
     ring, held, own = rings.across, plan.panels // plan.cols, plan.align_cycles
-    longest, mean = ring.longest_hops, float(ring.hops.mean())
-    pass_on = timing.hop_cycles * mean + arrival_cycles(timing, 0, plan.a_flits) + own
+    longest = ring.longest_hops
+    pass_on = timing.hop_cycles * ring.mean_hops + arrival_cycles(timing, 0, plan.a_flits) + own
     way = credit_cycles(timing, longest) + arrival_cycles(timing, longest, plan.a_flits)
     step = max(pass_on / held, (way + own) / (held + 1), own, plan.a_flits)
     return int(alignment(plan, rings).steps.max()) * step

@@ -56,6 +56,11 @@ class Ring:
         return hops
 
     @cached_property
+    def mean_hops(self) -> float:
+        """Mean length of an edge."""
+        return float(self.hops.mean())
+
+    @cached_property
     def longest_hops(self) -> int:
         """Length of the longest edge."""
         return int(self.hops.max())

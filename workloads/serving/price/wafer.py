@@ -128,6 +128,7 @@ class Wafer:
         self._mappings: dict[int, GridMapping] = {}
         self._regions: dict[int, Regions] = {}
         self._known: dict[tuple[int, Item], float] = {}
+        self._chosen: dict[tuple[int, Item], Item] = {}
 
     def mapping(self, side: int) -> GridMapping:
         """Plans on a grid of some side."""
@@ -166,15 +167,17 @@ class Wafer:
         after = () if not decoding else (Phase("decode", self.regions(decode), decoding),)
         if not prompts:
             return Planned(after, 0.0)
-        tokens = sum(map(sum, batch.prefills)) + batch.decode_context_tokens
-        there = Planned(
-            (Phase("prefill", self.regions(prefill), tuple(chunk for chunk, _ in prompts)), *after),
-            2 * self._reshuffle(prefill, decode, tokens),
-        )
-        cycles = partial(self._cycles, decode)
-        least = tuple(min(both, key=cycles) for both in prompts)
+        least = tuple(self._least(decode, *both) for both in prompts)
         here = Planned((Phase("prefill", self.regions(decode), least), *after), 0.0)
-        return min(there, here, key=lambda planned: planned.cycles(self._cycles))
+        cycles = here.cycles(self._cycles)
+        tokens = sum(map(sum, batch.prefills)) + batch.decode_context_tokens
+        reshuffles = 2 * self._reshuffle(prefill, decode, tokens)
+        # Kernels of prompts are not planned there if the way alone takes longer.
+        if cycles < Planned(after, reshuffles).cycles(self._cycles):
+            return here
+        whole = Phase("prefill", self.regions(prefill), tuple(chunk for chunk, _ in prompts))
+        there = Planned((whole, *after), reshuffles)
+        return here if cycles < there.cycles(self._cycles) else there
 
     def cycles(self, side: int, part: Part) -> float:
         """Cycles of a part on a grid, by the closed forms of its kernels."""
@@ -186,6 +189,19 @@ class Wafer:
         if known is None:
             known = self._known[side, item] = item.total(partial(self.cycles, side))
         return known
+
+    def _least(self, side: int, whole: Item, single: Item) -> Item:
+        """A prompt chunk whole, or by tokens if these take fewer cycles on a grid.
+
+        Its attention is not planned if its layers alone take more.
+        """
+        key = side, whole
+        if key not in self._chosen:
+            layers, *_ = whole.parts
+            tokens = self._cycles(side, single)
+            longer = tokens < self._cycles(side, Item((layers,), 1))
+            self._chosen[key] = single if longer or tokens < self._cycles(side, whole) else whole
+        return self._chosen[key]
 
     def _side(self, parts: Sequence[Part], tokens: int) -> int:
         """The side on which a layer takes the fewest cycles, of those on which all layers fit.
@@ -272,9 +288,8 @@ def _prompt(new: int, context: int, layers: int, *, head: bool) -> tuple[Item, I
     single = Item((*_tokens(seen, new * layers), *after), 1)
     if new == 1:
         return single, single
-    return Item(
-        ((Layer(new, False), layers), (Prompt(new, context, None), layers), *after), 1
-    ), single
+    attention: Part = Prompt(new, context, None)
+    return Item(((Layer(new, False), layers), (attention, layers), *after), 1), single
 
 
 def _tokens(context: int, layers: int) -> tuple[tuple[Part, int], ...]:
