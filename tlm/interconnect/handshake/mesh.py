@@ -39,6 +39,14 @@ from tlm.interconnect.packets import (
 )
 from tlm.interconnect.zero_load import NocTiming
 
+# Names of an enumeration are looked up slowly: these are asked for with every packet.
+_CLOCK, _PENDING, _REPORTING, _REPORTS = map(
+    int, (Mesh.CLOCK, Mesh.PENDING, Mesh.REPORTING, Mesh.REPORTS)
+)
+_UNICAST, _NEXT_DELIVERY = int(PacketKind.UNICAST), int(Packet.NEXT_DELIVERY)
+_EJECTED = EventKind.EJECTED
+_INJECTED = int(What.INJECTED)
+_COLUMNS = len(Packets.__slots__)
 _BLOCK = 2048  # packets that are put into the table at once: their records stay in the cache
 
 
@@ -76,16 +84,18 @@ class HandshakeMesh:
         self._expected = 0
         self._operands_lacking = 0
         self._meetings = Meetings()
+        # A packet's flits are those that take its channels.
+        self._plain = not timing.locks and self._mesh[Mesh.CHANNEL] != Channel.RECEIVER
 
     @property
     def _clock(self) -> int:
         """Cycle to simulate next."""
-        return int(self._mesh[Mesh.CLOCK])
+        return int(self._mesh[_CLOCK])
 
     @property
     def idle(self) -> bool:
         """Nothing moves: no packet is on its way, or those that are wait for operands."""
-        return int(self._mesh[Mesh.PENDING]) == 0
+        return int(self._mesh[_PENDING]) == 0
 
     @property
     def waited_cycles(self) -> Int32s:
@@ -103,9 +113,10 @@ class HandshakeMesh:
             InputError: for a packet that does not fit the mesh, or comes too late.
         """
         first = self._count
-        self._mesh[Mesh.REPORTING] = 1
-        item = (cycle, source, goal, flits)
-        self._queue(Packets.of([item], first=first, meetings=self._meetings))
+        self._mesh[_REPORTING] = 1
+        if not self._queue_unicast(cycle, source, goal, flits):
+            item = (cycle, source, goal, flits)
+            self._queue(Packets.of([item], first=first, meetings=self._meetings))
         return first
 
     def advance(self, until_cycle: int) -> list[Event]:
@@ -121,17 +132,17 @@ class HandshakeMesh:
             if self._operands_lacking == 0:
                 raise explain(self._mesh, self._packets)
             return []
-        first, cycle = self._mesh[Mesh.REPORTS], int(self._mesh[Mesh.CLOCK]) - 1
+        first, cycle = self._mesh[_REPORTS], self._clock - 1
         reports = self._mesh[first : first + 2 * found].reshape(found, 2)
         events = [self._event(kind, what, cycle) for kind, what in reports.tolist()]
-        return sorted(events, key=lambda e: (e.kind is EventKind.EJECTED, e.packet, e.node))
+        return sorted(events, key=lambda e: (e.kind is _EJECTED, e.packet, e.node))
 
     def _run(self, until_cycle: int) -> int:
         return int(run(self._mesh, self._packets, self._deliveries, until_cycle))
 
     def _event(self, kind: int, what: int, cycle: int) -> Event:
         """What a report says."""
-        if kind == What.INJECTED:
+        if kind == _INJECTED:
             source = int(self._packets[what, Packet.SOURCE])
             return Event(EventKind.INJECTED, what - self._first, source, cycle)
         packet, node = self._deliveries[what, : Delivery.HEAD_EJECTED].tolist()
@@ -170,6 +181,34 @@ class HandshakeMesh:
         injected = sent[:, [Packet.HEAD_INJECTED, Packet.TAIL_INJECTED]]
         columns = (*injected.T, *came.T)
         return Deliveries(*(column.astype(np.int64) for column in columns))
+
+    def _queue_unicast(
+        self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int
+    ) -> bool:
+        """Queue a packet to one tile as `_queue` would: most are such, and come one by one.
+
+        Returns:
+            Whether it is one, and all is well with it; else nothing has changed.
+        """
+        if not self._plain or isinstance(goal, ReductionGoal) or len(goal) != 1:
+            return False
+        (row,), (col,), number = goal.rows, goal.cols, self._count
+        inside = 0 <= row < self._rows and 0 <= col < self._cols
+        inside = inside and 0 <= source < self._rows * self._cols
+        inside = inside and goal.rows.step > 0 and goal.cols.step > 0
+        if not (inside and self._clock <= cycle < LATEST and 0 < flits < LATEST):
+            return False
+        place = self._first + number
+        self._packets = _grown(self._packets, place + 1)
+        self._deliveries = _grown(self._deliveries, self._expected + 1)
+        rows, cols = (row, row, goal.rows.step), (col, col, goal.cols.step)
+        packet = self._packets[place]
+        packet[:_COLUMNS] = (cycle, source, flits, _UNICAST, *rows, *cols, -1, number)
+        packet[_NEXT_DELIVERY] = self._expected
+        self._expected += 1
+        enqueue(self._mesh, self._packets, place, place + 1, 1)
+        self._count = number + 1
+        return True
 
     def _queue(self, packets: Packets) -> None:
         if packets.reduces.any() and not self._reductions:
