@@ -35,6 +35,8 @@ _CASES = [
     _Case("npusim-large", (4, 4), (1, 2, 2, 1, 4, 1), (24, 2, 461, 532), (2, 58, 266), "tree", 1),
     _Case("wse2", (8, 8), (1, 1, 8, 1, 8, 1), (24, 5, 75, 64), (5, 10, 8), "sequential", 1),
     _Case("rtl", (4, 4), (1, 1, 4, 1, 4, 1), (3, 20, 141, 155), (20, 40, 39), "network", 2),
+    # Packets of blocks go between those of a long sum.
+    _Case("rtl", (8, 8), (1, 2, 4, 2, 4, 1), (12, 41, 145, 153), (21, 24, 39), "network", 3),
     # Along the line: trees lie between each other's tiles.
     _Case(
         "flat32-wafer", (1, 8), (1, 1, 1, 1, 4, 2), (3, 41, 254, 292), (41, 64, 146), "network", 0.5

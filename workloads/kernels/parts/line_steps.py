@@ -427,11 +427,20 @@ def _room(now: _Tiles, way: int, tile: int, flits: int, router: _Router) -> int:
 
 
 @inlined
-def _pass_port(now: _Tiles, tile: int, asks: int, flits: int) -> None:
-    """Have a packet leave by a tile's port: before a sum that comes later, or behind it."""
+def _pass_port(
+    now: _Tiles, steps: LineSteps, tile: int, asks: int, flits: int, router: _Router
+) -> None:
+    """Have a packet leave by a tile's port: before a sum that comes later, or behind it.
+
+    A sum of the network comes in packets, which take turns with those of multicasts.
+    """
     time = max(asks, now.port[tile])
-    if time + flits > now.taken[0, tile]:
-        time = max(time, now.taken[1, tile])
+    if time + flits > now.taken[0, tile] and time < now.taken[1, tile]:
+        if steps.in_network and flits <= router.packet:
+            now.taken[1, tile] += flits
+            flits += router.packet
+        else:
+            time = now.taken[1, tile]
     now.port[tile] = time + flits
 
 
@@ -448,7 +457,7 @@ def _take_port(now: _Tiles, tile: int, asks: int, flits: int) -> int:
 @compiled
 def _send_own(now: _Tiles, steps: LineSteps, tile: int, router: _Router) -> None:
     """Send a tile's block through its port."""
-    _pass_port(now, tile, now.ready[_HERE, tile], steps.own)
+    _pass_port(now, steps, tile, now.ready[_HERE, tile], steps.own, router)
     come = now.port[tile] + router.ejection
     now.come[1, now.turn[tile] // 3, tile] = come
     room = come - router.places + router.returns
@@ -475,7 +484,7 @@ def _send_packet(
         room = _room(now, _HERE, root, flits, router) + router.returns + 1
         now.engine[root] = max(now.start[root] + steps.sent, room)
     step, (low, high) = now.turn[root] // 3, tiles.ends[tiles.tree[root]]
-    now.leaves[_HERE, root] = _eject(now, root, time, flits, step if last else -1, router)
+    now.leaves[_HERE, root] = _eject(now, steps, root, time, flits, step if last else -1, router)
     up, down = root < high, root > low
     now.open[_HERE, root] = int(up) + int(down)
     if up:
@@ -508,7 +517,7 @@ def _pass_on(
     low, high = tiles.ends[tree]
     now.leaves[way, tile] = time
     if tiles.tree[tile] == tree:
-        now.leaves[way, tile] = _eject(now, tile, time, flits, step, router)
+        now.leaves[way, tile] = _eject(now, steps, tile, time, flits, step, router)
     if tile == (high if way == _UP else low):
         _leave_buffer(now, way, tile, router)
         _grant(now, steps, tiles, roots, way, tile - 1 if way == _UP else tile + 1, router)
@@ -521,12 +530,14 @@ def _pass_on(
 
 
 @compiled
-def _eject(now: _Tiles, tile: int, time: int, flits: int, step: int, router: _Router) -> int:
+def _eject(
+    now: _Tiles, steps: LineSteps, tile: int, time: int, flits: int, step: int, router: _Router
+) -> int:
     """Have a packet leave by a tile's port; the cycle of its last flit.
 
     ``step``: whose block it is the end of.
     """
-    _pass_port(now, tile, time, flits)
+    _pass_port(now, steps, tile, time, flits, router)
     come = now.port[tile] + router.ejection
     if step >= 0:
         now.come[0, step, tile] = come
