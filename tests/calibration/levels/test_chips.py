@@ -14,13 +14,13 @@ from workloads.kernels.catalogue import KERNELS, Choices
 MEAN_PCT, WORST_PCT = 3.0, 10.0
 AT_MEAN_PCT, AT_WORST_PCT = 3.0, 12.0
 #: Kernels of which `lt` misses a bound against `at` on some chip. On the project's own tiles, where
-#: `at` equals the tiles in Verilog, the worst of it are.
+#: `at` equals the tiles in Verilog, its worst cases are.
 AT_MISSES = {
     "grouped-gemm": "blocks of several experts meet in routers, with what comes from memory",
 }
 #: Kernels that miss a bound on some chip.
 MISSES = {
-    "grouped-gemm": "blocks that come meet results of others, with memory; on 32x32 tiles sums, too",
+    "grouped-gemm": "blocks that come meet results of others, with memory; on 32x32 tiles sums",
     "stream-gemm": "one case of flat32-wafer, whose far senders wait for near ones",
 }
 
