@@ -15,7 +15,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.
 XDIST  := -n auto --maxprocesses 4 --max-worker-restart 0 --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help install tools demo picture docs notebooks test test-slow lint format gates proofs stress mutations accuracy kill bench pins record-slow clean
+.PHONY: help install tools demo picture docs notebooks test test-slow lint .types .verilog format gates proofs stress mutations accuracy kill bench pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,12 @@ test-slow: $(TOOLS) ## the tests that take minutes: more RTL builds, larger shap
 lint: $(TOOLS) ## ruff, mypy and the Verilog lint
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	@$(MAKE) --no-print-directory -j2 -O .types .verilog
+
+.types:
 	$(RUN) -m mypy
+
+.verilog:
 	PYTHON=$(RUN) .ci/lint-verilog
 
 format: $(TOOLS) ## put the Python sources into the one format

@@ -15,7 +15,9 @@ pytest_plugins = ["tests.specifications"]
 
 # The first example of a law often waits for Numba: no example has a deadline. The examples are the
 # same in every run, so that a change is judged by what it changes.
-settings.register_profile("wafertlm", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "wafertlm", deadline=None, derandomize=True, print_blob=True, max_examples=60
+)
 settings.load_profile("wafertlm")
 
 

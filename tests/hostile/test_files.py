@@ -11,7 +11,7 @@ from tests.hostile.readers import OTHERS, SEEDS, calibration, file_options, read
 from tests.hostile.rules import Judge
 from tlm import calibrated
 
-_FEW, _MANY = 40, 400
+_FEW, _MANY = 25, 400
 _READERS = readers()
 _TIMES = [pytest.param(_FEW), pytest.param(_MANY, marks=pytest.mark.slow)]
 

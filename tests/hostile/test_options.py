@@ -9,7 +9,7 @@ from tests.hostile.options import Line, command, lines
 from tests.hostile.rules import Judge
 from wafertlm import cli
 
-_FEW, _A_PART, _PARTS = 1200, 4_000, 10
+_FEW, _A_PART, _PARTS = 600, 4_000, 10
 
 
 def attack(judge: Judge, cases: int, part: int = 0) -> None:

@@ -90,7 +90,7 @@ def relays(draw: st.DrawFn) -> Program:
     return Program(rows, cols, tokens, lambda: [begin, relay])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(relays())
 def test_levels_agree_where_all_come_from_one_side(program: Program) -> None:
     lt, at = run_lt(program, TIMING), run_mesh(program, TIMING)

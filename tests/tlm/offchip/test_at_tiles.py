@@ -147,7 +147,7 @@ LENGTHS = st.integers(1, 300)
 STREAMS = st.lists(st.tuples(LENGTHS, st.integers(1, 600), LENGTHS), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     st.sampled_from([16, 60, Fraction(12500, 193), 240, 256, Fraction(1000, 3)]),
     st.sampled_from([None, COSTS]),

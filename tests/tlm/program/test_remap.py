@@ -54,7 +54,7 @@ def times(outcome: Outcome, rows: list[int], cols: list[int]) -> list[list[int]]
     return [each[where].ravel().tolist() for each in found]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(remaps())
 def test_levels_agree_beside_lines_out_of_use(remap: tuple[Program, list[int], list[int]]) -> None:
     program, rows, cols = remap

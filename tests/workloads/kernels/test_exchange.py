@@ -80,7 +80,7 @@ def test_flits_of_links() -> None:
     assert loads == {((0, 0), (0, 1)): 5, ((0, 1), (1, 1)): 8}
 
 
-@settings(deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from([(1, 4), (2, 2), (2, 3)]), st.integers(1, 60), st.integers(1, 90))
 def test_levels_agree(grid: tuple[int, int], rows: int, columns: int) -> None:
     """Of an exchange of small groups and a hand-over."""

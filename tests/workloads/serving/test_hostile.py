@@ -15,7 +15,7 @@ from workloads.serving.engine.run import Limits, run
 from workloads.serving.load.traces import MAX_TOKENS, Trace, load_trace
 from workloads.serving.schedulers import Chunked
 
-_FEW, _SOME, _MANY = 150, 400, 10_000
+_FEW, _SOME, _MANY = 80, 400, 10_000
 _PARTS = 4  # of the many commands, so that workers share them
 _NUMBERS = (
     *("0", "1", "7", "12.5", "1e3", "1E-3", "5.", ".5", "100", "3600", "8640000", "8640001"),

@@ -43,7 +43,7 @@ _BATCHES = st.builds(
 ).filter(lambda batch: batch.new_tokens > 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sampled_from(_ALL), _BATCHES)
 def test_an_iteration_computes_no_more_than_the_peak(model: ServingModel, batch: Batch) -> None:
     work = batch.work(model.layers, model.sliding_window)
