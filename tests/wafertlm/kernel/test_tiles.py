@@ -62,7 +62,7 @@ def test_a_kernel_takes_the_cycles_of_its_tiles_in_verilog(
 def test_with_products_that_are_not_as_modelled_all_jobs_are_by_themselves(
     wafertlm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chip = load_chip("rtl-4x4").for_dtype("int8")
+    chip = load_chip("rtl-4x4").for_dtype("int16")
     with stale_allowed(True):
         tile, timing = own_tile(chip), noc_timing(chip)
     assert tile is not None
@@ -79,8 +79,8 @@ def test_with_products_that_are_not_as_modelled_all_jobs_are_by_themselves(
 
     monkeypatch.setattr(tiles, "rtl_products", cycle_longer)
     monkeypatch.setattr(tiles, "lone_tiles", lambda *_: nullcontext())
-    of = ("kernel", "mesh-gemm-t", "--chip", "rtl-4x4", "--grid", "4x4", "--shape", "32,32,128")
-    of = (*of, "--dtype", "int8", "--level", "at", "--allow-stale", "--json")
+    of = ("kernel", "cannon", "--chip", "rtl-4x4", "--grid", "4x4", "--shape", "16,16,64")
+    of = (*of, "--dtype", "int16", "--level", "at", "--allow-stale", "--json")
     modelled, found = (
         json.loads(wafertlm(*of, *more).stdout) for more in ((), ("--compute", "rtl"))
     )
@@ -90,7 +90,7 @@ def test_with_products_that_are_not_as_modelled_all_jobs_are_by_themselves(
     assert found["cycles"] < modelled["cycles"]
     assert modelled["error"]["level_pct"] == 0 < found["error"]["level_pct"]
     with stale_allowed(True):
-        points = [p for p in load_tiles().points if p.kernel == "mesh-gemm-t" and p.dtype == "int8"]
+        points = [p for p in load_tiles().points if p.kernel == "cannon" and p.dtype == "int16"]
     claimed = found["error"]["level_pct"]
     assert min(abs(claimed - abs(p.alone_error_pct)) for p in points) < 1e-9
 
