@@ -68,7 +68,7 @@ def calibrate(
     results = []
     for experiment in EXPERIMENTS:
         if experiment not in todo:
-            progress(f"{experiment.name}: RTL unchanged, stored result holds")
+            progress(f"{experiment.name}: RTL and model unchanged, stored result holds")
             results.append(stored_result(experiment.name))
             continue
         progress(f"{experiment.name}: measuring on RTL")
@@ -128,14 +128,20 @@ def missed_targets(results: Iterable[CalibrationResult]) -> Iterator[str]:
 
 
 def _holds(experiment: Experiment[Any]) -> bool:
-    """Whether the stored result is of this RTL, these tools and these cases."""
+    """Whether the stored result is of this RTL, these tools, these cases and this model.
+
+    Models say when packets of some cases start, so what they say now has to be what is stored.
+    """
     try:
         stored = stored_result(experiment.name)
+        planned = [experiment.label(case) for case in _cases(experiment, quick=False)]
+        measured = [point.case for point in stored.fit] + [point.case for point in stored.check]
+        if stored.tools != tool_versions() or measured != planned:
+            return False
+        predicted = experiment.predict(stored.parameters, experiment.check_cases(quick=False))
     except InputError:
         return False
-    planned = [experiment.label(case) for case in _cases(experiment, quick=False)]
-    measured = [point.case for point in stored.fit] + [point.case for point in stored.check]
-    return stored.tools == tool_versions() and measured == planned
+    return list(predicted) == [point.model for point in stored.check]
 
 
 def _cases(experiment: Experiment[Any], *, quick: bool) -> list[Any]:

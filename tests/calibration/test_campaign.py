@@ -37,10 +37,21 @@ def test_a_result_that_holds_is_kept(
     assert fake.measured == [[1, 2], [3, 4]]
     told.clear()
     assert calibrate(progress=told.append) == [first]
-    assert told == ["fake: RTL unchanged, stored result holds"]
+    assert told == ["fake: RTL and model unchanged, stored result holds"]
     assert len(fake.measured) == 2
     assert built == ["small", "large"]
     assert [path.name for path in stored(repository).parent.iterdir()] == ["fake.json"]
+
+
+def test_another_model_is_measured_again(
+    fake: "FakeExperiment", built: list[str], repository: Path
+) -> None:
+    calibrate()
+    fake.offset_of_model = 1.0
+    (result,) = calibrate()
+    assert len(fake.measured) == 4
+    assert result == load_result("fake")
+    assert result.check[1].model == result.check[1].rtl + 1
 
 
 def test_force_measures_again_to_the_same_bytes(

@@ -26,6 +26,8 @@ def test_a_stored_result_is_fresh_and_within_its_target(experiment: Experiment[A
     assert result.tools == tool_versions()
     planned = [experiment.label(case) for case in experiment.check_cases(quick=False)]
     assert [point.case for point in result.check] == planned
+    predicted = experiment.predict(result.parameters, experiment.check_cases(quick=True))
+    assert [point.model for point in result.check[: len(predicted)]] == predicted
     errors = [abs(point.error_pct) for point in result.check]
     assert result.max_abs_error_pct == max(errors)
     assert misses(experiment, result) == []
