@@ -1,6 +1,6 @@
 """How far a kernel at a level may be from the level below: the stored cases around it."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from math import log
@@ -9,11 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.comparisons import load_chips, load_levels, load_tiles
-from tlm.compiled import compiled
+from tlm.comparisons import ChipPoint, load_chips, load_levels, load_tiles
+from tlm.compiled import allocating, compiled
 
 #: Logarithms that are not further apart are the same.
 _EQUAL = 1e-9
+#: Of so many problems and one more, all alike, the one more is the least or the most in 1 of 10.
+_ENOUGH = 19
 
 
 class _Which(IntEnum):
@@ -57,8 +59,8 @@ class Between(NamedTuple):
 EXACT = Between(1.0, 1.0)
 
 
-class LevelStep(NamedTuple):
-    """Checked cases of a level against the one below.
+class Cases(NamedTuple):
+    """Checked cases.
 
     Attributes:
         logs: Logarithms of their balance and their cycles, shape (cases, 2).
@@ -69,17 +71,50 @@ class LevelStep(NamedTuple):
     errors: NDArray[np.float64]
 
     @classmethod
-    def of(cls, cases: Sequence[Checked]) -> "LevelStep | None":
-        """Of some cases; None if there are none."""
-        if not cases:
-            return None
+    def of(cls, cases: Sequence[Checked]) -> "Cases":
+        """Of at least one."""
         balances, cycles, errors = np.array(cases, dtype=float).T
         return cls(np.log(np.stack([balances, cycles], axis=1)), errors)
+
+
+class Kin(NamedTuple):
+    """Checked cases of a kernel on all chips, in all its variants.
+
+    Attributes:
+        cases: The cases.
+        problems: Which problem each is of, shape (cases): variants are run on the same.
+    """
+
+    cases: Cases
+    problems: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cases: Sequence[Checked], problems: Sequence[Hashable]) -> "Kin":
+        """Of at least one case, with what tells its problem from others."""
+        number = {problem: count for count, problem in enumerate(dict.fromkeys(problems))}
+        return cls(Cases.of(cases), np.array([number[each] for each in problems], dtype=np.int64))
+
+
+class LevelStep(NamedTuple):
+    """What is known of a level against the one below.
+
+    Attributes:
+        cases: Checked cases of a kernel on a chip.
+        kin: Those of which the nearest count, too, where the chip's own are few.
+    """
+
+    cases: Cases
+    kin: Kin | None = None
+
+    @classmethod
+    def of(cls, cases: Sequence[Checked], kin: Kin | None = None) -> "LevelStep | None":
+        """Of some cases; None if there are none."""
+        return cls(Cases.of(cases), kin) if cases else None
 
     @classmethod
     def anywhere(cls, pct: float) -> "LevelStep":
         """As far off everywhere, to both sides."""
-        return cls(np.zeros((2, 2)), np.array([-pct, pct]))
+        return cls(Cases(np.zeros((2, 2)), np.array([-pct, pct])))
 
 
 #: From a level down to one that it was compared with, one level at a time.
@@ -92,6 +127,10 @@ def between(steps: Steps, balance: float, cycles: float) -> Between:
     Each step has the signed errors of the cases around the run. Around it are, of those with less
     or more balance and of these with fewer or more cycles, the nearest: up to four. Beyond all
     cases nothing brackets it: all count.
+
+    That a few agree does not show that the next one does. So the nearest kin count, too: so many
+    problems that one more, if all are alike, is outside them in 1 of 10. The parts of a run are off
+    for reasons of their own. A run n times as long is off by the root of n times the cycles.
     """
     least, most = _joined(steps, balance, cycles, _Which.AROUND)
     return Between(1 / (1 + most), 1 / (1 + least))
@@ -107,9 +146,12 @@ def _joined(steps: Steps, balance: float, cycles: float, which: _Which) -> tuple
     """The least and the most that some cases of all steps let a run be off, as a part."""
     low = high = 1.0
     x, y = log(balance), log(cycles)
-    for logs, errors in steps:
+    for (logs, errors), kin in steps:
         # As a number: of a member Numba looks up all about its type at each call.
         least, most = _span(logs, errors, x, y, int(which))
+        if kin is not None and which != _Which.NEAREST:
+            below, above = _kin_span(*kin.cases, kin.problems, x, y)
+            least, most = min(least, below), max(most, above)
         low *= 1 + min(0.0, least) / 100
         high *= 1 + max(0.0, most) / 100
     return low - 1, high - 1
@@ -143,6 +185,29 @@ def _span(
     return least, most
 
 
+@allocating
+def _kin_span(
+    logs: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    problems: NDArray[np.int64],
+    x: float,
+    y: float,
+) -> tuple[float, float]:
+    """The least and the greatest error of the nearest problems, spread over a longer run."""
+    away = np.hypot(logs[:, 0] - x, logs[:, 1] - y)
+    nearest = np.full(problems.max() + 1, np.inf)
+    for case in range(len(problems)):
+        nearest[problems[case]] = min(nearest[problems[case]], away[case])
+    nearest.sort()
+    farthest = nearest[min(_ENOUGH, len(nearest)) - 1] + _EQUAL
+    least, most = np.inf, -np.inf
+    for case in range(len(problems)):
+        if away[case] <= farthest:
+            error = errors[case] * min(1.0, np.exp((logs[case, 1] - y) / 2))
+            least, most = min(least, error), max(most, error)
+    return least, most
+
+
 @compiled
 def _is_beyond(logs: NDArray[np.float64], x: float, y: float) -> bool:
     """Whether all cases have more balance, or cycles, than a run, or all have less."""
@@ -162,7 +227,8 @@ def chip_steps(
     With cases that cost too much at `at`, a closed form is held against ``lt`` alone.
 
     Args:
-        chip: Whose cases; None: those of all chips, as for one that is not shipped.
+        chip: Whose cases; those of all chips for None, as of one that is not shipped, and where it
+            has none.
         kernel: The kernel.
         level: That of the run.
         memory: Whether its operands lie in off-chip memory.
@@ -185,13 +251,28 @@ def _step_on(
 ) -> LevelStep | None:
     name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
     of_kernel = load_chips().by_kernel.get((kernel, variant, memory), [])
-    points = [p for p in of_kernel if p.chip == name] or of_kernel
-    if level == "perf":
-        return LevelStep.of([Checked(p.balance, p.perf, p.error_pct) for p in points])
-    errors = ((p, p.lt_error_pct) for p in points)
-    return LevelStep.of(
-        [Checked(p.balance, p.lt, error) for p, error in errors if error is not None]
-    )
+    checked = [(p.chip, _checked(p, level)) for p in of_kernel if level == "perf" or p.at]
+    cases = [case for known_as, case in checked if known_as == name]
+    kin = _kin(kernel, memory) if level == "lt" and checked else None
+    return LevelStep.of(cases or [case for _, case in checked], kin)
+
+
+@lru_cache(1 << 6)
+def _kin(kernel: str, memory: bool) -> Kin:
+    """Cases of `lt` against `at`: few ran there, those that cost little."""
+    points = [
+        point
+        for (name, _, in_memory), of in load_chips().by_kernel.items()
+        for point in of
+        if (name, in_memory) == (kernel, memory) and point.at
+    ]
+    return Kin.of([_checked(p, "lt") for p in points], [(p.chip, p.case) for p in points])
+
+
+def _checked(point: ChipPoint, level: str) -> Checked:
+    error = point.error_pct if level == "perf" else point.lt_error_pct
+    assert error is not None  # or it did not run at level `at`
+    return Checked(point.balance, point.perf if level == "perf" else point.lt, error)
 
 
 def rtl_steps(

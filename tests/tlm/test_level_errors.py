@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlm.comparisons import load_levels, load_tiles
+from tlm.comparisons import ChipPoint, load_chips, load_levels, load_tiles
 from tlm.level_errors import (
     Checked,
+    Kin,
     LevelError,
     LevelStep,
     between,
+    chip_steps,
     level_error,
     rtl_steps,
 )
@@ -142,3 +144,74 @@ def test_claims_cover_cases_that_they_do_not_know() -> None:
                     covered[kind] += abs(error) <= pct + 0.05
     assert count > 400
     assert covered["around"] > max(covered["balance"], 0.8 * count)
+
+
+def zeros_beside(kin: Kin, balance: float, cycles: float) -> LevelError:
+    """The error of a run whose own cases all say none."""
+    step = LevelStep.of([Checked(1.0, 100, 0.0), Checked(1.0, 1000, 0.0)], kin)
+    assert step is not None
+    return level_error([step], balance, cycles)
+
+
+def test_a_few_that_agree_do_not_show_that_the_next_one_does() -> None:
+    kin = Kin.of([Checked(2.0, 500, -3.0), Checked(2.0, 500, 1.0)], ["a", "b"])
+    assert zeros_beside(kin, 1.0, 500) == pytest.approx(LevelError(3.0, 0.0, 3.0))
+
+
+def test_the_nearest_problems_count_each_once_with_its_variants() -> None:
+    near = [Checked(1.0, 500 + number, 0.5) for number in range(18)]
+    variants = [Checked(1.0, 520, 2.0)] * 30
+    far = Checked(9.0, 500, 7.0)
+    of_18 = [*range(18), *[18] * 30]
+    kin = Kin.of([*near, *variants, far], [*of_18, 19])
+    assert zeros_beside(kin, 1.0, 500).pct == pytest.approx(2.0, rel=1e-3)
+    fewer = Kin.of([*near[1:], *variants, far], [*of_18[1:], 19])
+    assert zeros_beside(fewer, 1.0, 500).pct == pytest.approx(7.0)
+
+
+def test_a_longer_run_is_off_by_the_root_of_its_length() -> None:
+    kin = Kin.of([Checked(1.0, 100, 8.0)], ["a"])
+    for cycles, pct in ((25, 8.0), (100, 8.0), (400, 4.0), (6400, 1.0)):
+        assert zeros_beside(kin, 1.0, cycles).pct == pytest.approx(pct)
+
+
+def test_what_cost_much_at_a_chip_has_the_cases_of_others() -> None:
+    """Attention of prompts on ``npusim-large``, with off-chip memory, had no error at all."""
+    comparison = load_chips()
+    for (kernel, variant, memory), points in comparison.by_kernel.items():
+        known = any(point.at is not None for point in points)
+        for chip in {point.chip for point in points}:
+            steps = chip_steps(chip, kernel, "lt", memory=memory, variant=variant)
+            assert (steps is not None) == known, (chip, kernel, variant)
+
+
+def test_claims_of_lt_cover_problems_that_they_do_not_know() -> None:
+    """Of each fourth problem without itself, in any variant; brackets alone cover fewer."""
+    kernels: dict[tuple[str, bool], list[ChipPoint]] = defaultdict(list)
+    for point in load_chips().points:
+        if point.at is not None:
+            kernels[point.kernel, point.memory].append(point)
+    covered = {"bracket": 0, "kin": 0}
+    count = 0
+    for points in kernels.values():
+        for left in points[::4]:
+            rest = [p for p in points if (p.chip, p.case) != (left.chip, left.case)]
+            own = [p for p in rest if (p.chip, p.variant) == (left.chip, left.variant)]
+            if not own:
+                continue
+            kin = Kin.of([checked(p) for p in rest], [(p.chip, p.case) for p in rest])
+            count += 1
+            for kind, known in (("bracket", None), ("kin", kin)):
+                step = LevelStep.of([checked(p) for p in own], known)
+                assert step is not None
+                low, high = (part * left.lt for part in between([step], left.balance, left.lt))
+                covered[kind] += low * (1 - 1e-9) <= left.at <= high * (1 + 1e-9)
+    assert count > 800
+    assert covered["kin"] > max(covered["bracket"], 0.93 * count)
+
+
+def checked(point: ChipPoint) -> Checked:
+    """A stored case of ``lt`` against level `at`."""
+    error = point.lt_error_pct
+    assert error is not None
+    return Checked(point.balance, point.lt, error)
