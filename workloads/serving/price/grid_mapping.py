@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
+from workloads.kernels.gemm.plan import Shape
+from workloads.kernels.gemv.plan import GemvPlan, plan_gemv
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.serving.price.grid_layer import GridOperator, grid_operators
@@ -84,19 +87,28 @@ class GridMapping:
         return self._plans[key]
 
     def least_cycles(self, operator: GridOperator) -> int:
-        """Cycles that an operator takes at least: those of the smallest one of its kernel.
+        """Cycles that an operator takes at least: its product, and the least that a sum takes.
 
-        That is much of a kernel of vectors, whose sums go all the way along a line, however short
-        they are. Their way hangs on the place alone. With the sizes nothing but work and blocks
-        grows, and the closed form only adds these up, and takes maxima of them, and the least of
-        what some cuts of the blocks take. So none takes less. Of other kernels it is 0.
+        Of kernels of vectors; of others it is 0. The way along a line is much of a sum, however
+        short it is, and hangs on the place alone. With its length nothing but blocks grows, and the
+        closed form only adds these up, and takes maxima of them, and the least of what some cuts of
+        the blocks take. So no sum takes less than that of one element.
         """
         kernel = operator.kernel
         if kernel not in _OF_VECTORS:
             return 0
+        if kernel != "row-sum":
+            product = plan_gemv(cast(Shape, operator.sizes), self.place).product_cycles
+            return product + self._least_sum(kernel)
+        # Summed as a product is.
+        collective = self._collective(kernel) or operator.choices.collective
+        return self._least_sum("pipeline-gemv" if collective == "pipeline" else "mesh-gemv")
+
+    def _least_sum(self, kernel: str) -> int:
+        """Cycles of the sums of a column's products, of one element each."""
         if kernel not in self._least:
-            smallest = operator._replace(sizes=(1,) * len(operator.sizes))
-            self._least[kernel] = self.mapped(smallest).cycles
+            smallest = self.mapped(GridOperator("", kernel, (1, 1, 1)))
+            self._least[kernel] = smallest.cycles - cast(GemvPlan, smallest.plan).product_cycles
         return self._least[kernel]
 
     def _collective(self, kernel: str) -> str | None:
