@@ -153,7 +153,7 @@ class _Steps:
     def _product(self, phase: Phase) -> Work:
         plan, state, slot, first = self._plan, phase.state, phase.slot, phase.chunk == 0
         if phase.values:
-            out = phase.chunk % TURNS
+            out = phase.out
             freed = f"s.free.{state}" if in_place(plan.place) else f"p.free.{state}"
             task = Gemm(f"p.{state}", _name(plan, "v", phase), f"o.{out}")
             takes = (f"v.there.{slot}", f"o.{out}.left", *((f"p.there.{state}",) * first))
@@ -202,7 +202,7 @@ class _Steps:
 
     def _finish(self, phase: Phase) -> Iterator[Operation]:
         """A chunk of the output comes together at the diagonal, which stores it."""
-        outputs = self._flat.outputs(self._groups, phase.chunk % TURNS)
+        outputs = self._flat.outputs(self._groups, phase.out)
         for each in outputs:
             yield from each.reduce()
         there, free = (f"{outputs[0].name}.total",), (outputs[0].released,)

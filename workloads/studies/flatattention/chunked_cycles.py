@@ -13,7 +13,7 @@ from workloads.kernels.attention.core import in_place
 from workloads.kernels.attention.flat_costs import Costs, Slices, Stored, costs_of
 from workloads.kernels.attention.flat_laws import cut_costs, laws_of
 from workloads.studies.flatattention.chunked import beside
-from workloads.studies.flatattention.chunked_plan import ChunkedPlan, Phase
+from workloads.studies.flatattention.chunked_plan import TURNS, ChunkedPlan, Phase
 
 _Slot = tuple[str, int]
 
@@ -52,7 +52,7 @@ class _Timeline:
             self._send(number + 1)
             self._product(phase)
             for stream, sums in when.get(number, ()):
-                self._sums(stream % 2) if sums else self._maxima(stream % 2)
+                self._sums(stream % TURNS) if sums else self._maxima(stream % TURNS)
             if number and phases[number - 1].values:
                 self._finish(phases[number - 1])
         self._finish(phases[-1])
@@ -92,7 +92,7 @@ class _Timeline:
     def _product(self, phase: Phase) -> None:
         state, used = phase.state, [("v", phase.slot)]
         if phase.values:
-            out = ("o", phase.chunk % 2)
+            out = ("o", phase.out)
             needs = max(self._there["p", state], self._free[out])
         else:
             used = [("q", phase.slot), ("k", phase.slot)]
@@ -142,7 +142,7 @@ class _Timeline:
 
     def _finish(self, phase: Phase) -> None:
         """A chunk of the output comes together, and is put where it belongs."""
-        own, out = self._own, ("o", phase.chunk % 2)
+        own, out = self._own, ("o", phase.out)
         start = max(self._transfer, self._there[out]) if own.sent else self._there[out]
         self._transfer = start + own.sent if own.sent else self._transfer
         self._free[out] = start + own.sent

@@ -32,6 +32,7 @@ class Phase(NamedTuple):
         chunk: Number of the chunk among those of its product.
         width: Its depth.
         slot: Of Q and K, or of V: the buffer.
+        out: Of a product with V: the buffer of the chunk of the output.
         last: Whether it is the last chunk of its product.
     """
 
@@ -40,6 +41,7 @@ class Phase(NamedTuple):
     chunk: int
     width: int
     slot: int
+    out: int
     last: bool
 
     @property
@@ -88,8 +90,9 @@ class ChunkedPlan:
                 for stream in range(first, min(first + TURNS, self.flat.streams)):
                     widths = self.widths[values]
                     for chunk, width in enumerate(widths):
-                        slot, last = count[values] % self.held, chunk == len(widths) - 1
-                        found.append(Phase(stream, values, chunk, width, slot, last))
+                        slot, out = (count[values] % most for most in (self.held, TURNS))
+                        last = chunk == len(widths) - 1
+                        found.append(Phase(stream, values, chunk, width, slot, out, last))
                         count[values] += 1
         return found
 
