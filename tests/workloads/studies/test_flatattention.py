@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from wafertlm.iteration import IterationOptions, run_iteration
-from wafertlm.kernel import run_kernel
+from wafertlm.kernel import KernelOptions, run_kernel
 from wafertlm.serving import ServeOptions, serve_result
 from wafertlm.studied import kernel_figures, options_of
 from workloads.serving.result.metrics import Slo
@@ -29,6 +29,7 @@ from workloads.studies.flatattention.served import (
 )
 from workloads.studies.flatattention.study import run_study
 from workloads.studies.flatattention.wafer import (
+    REPLACED,
     WAFER_FIGURES,
     ExpertsCase,
     WaferCase,
@@ -194,9 +195,9 @@ def test_attentions_share_by_hand() -> None:
 
 
 def test_an_iteration_of_the_wafer_is_that_of_the_command() -> None:
-    """Its kernels in turns; FlashMLA takes longer by what its kernel does in all layers."""
-    flat, flash = (
-        wafer_figures(WaferCase(batch=16, attention=name)) for name in ("FlatMLA", "FlashMLA")
+    """Its kernels in turns; other attention takes longer by what its kernel does in all layers."""
+    flat, *others = (
+        wafer_figures(WaferCase(batch=16, attention=name)) for name in ("FlatMLA", *REPLACED)
     )
     assert set(flat) == {*WAFER_FIGURES, "level_pct"}
     asked = IterationOptions(
@@ -204,9 +205,21 @@ def test_an_iteration_of_the_wafer_is_that_of_the_command() -> None:
         expert_parallel=32, pp=2, allow_stale=True,
     )  # fmt: skip
     assert flat["iteration_ms"] == pytest.approx(1e3 * run_iteration(asked).seconds, rel=1e-7)
-    more = [(flash[name] or 0) - (flat[name] or 0) for name in ("iteration_ms", "attention_ms")]
-    assert more[0] / more[1] == pytest.approx(62, abs=0.1)  # 31 layers of either group
-    assert flat["links_ms"] == flash["links_ms"]
+    for other in others:
+        more = [(other[name] or 0) - (flat[name] or 0) for name in ("iteration_ms", "attention_ms")]
+        assert more[0] / more[1] == pytest.approx(62, abs=0.1)  # 31 layers of either group
+        assert flat["links_ms"] == other["links_ms"]
+
+
+def test_a_request_for_each_tile_leaves_tiles_idle() -> None:
+    """They run on as few rows of tiles as have one for each: 16 requests on a row alone."""
+    asked = KernelOptions(
+        kernel="flash-mla", chip="flat32-wafer", grid="1x32", shape="16,128,1,2,4096,576,512",
+        dtype="fp8", memory="perf", level="perf",
+    )  # fmt: skip
+    found = wafer_figures(WaferCase(batch=16, attention="RequestMLA"))
+    assert found["attention_ms"] == pytest.approx(1e3 * run_kernel(asked).seconds, rel=1e-9)
+    assert (found["attention_use_pct"] or 0) < 100 / 32
 
 
 @pytest.mark.parametrize("scheduler", ["layered", APART])
