@@ -24,6 +24,8 @@ from workloads.studies.flatattention.wafer import (
 )
 
 _KERNELS = ("FlatMLA", "FlashMLA")
+#: And those of the authors' simulator.
+_ALL_KERNELS = (*_KERNELS, "ChunkedMLA", "RequestMLA")
 
 
 def batches(found: Found) -> Any:
@@ -46,17 +48,19 @@ def layer(found: Found) -> Any:
     """Figure 13b: a layer's time, and what is stated of its attention."""
     figure, [(times, shares, faster)] = panels(1, 3, 9.5, 3.2)
     at = "F13b/layer-b256"
-    kernels = model_values(found, [f"{at}/{name}/kernels" for name in _KERNELS])
-    attention = (
-        kernels * model_values(found, [f"{at}/{name}/attention_share" for name in _KERNELS]) / 100
+    every = [f"{at}/{name}" for name in _ALL_KERNELS]
+    kernels, share, links = (
+        model_values(found, [f"{each}/{part}" for each in every])
+        for part in ("kernels", "attention_share", "links")
     )
-    links = model_values(found, [f"{at}/{name}/links" for name in _KERNELS])
-    bottom = np.zeros(len(_KERNELS))
+    attention = kernels * share / 100
+    bottom = np.zeros(len(_ALL_KERNELS))
     parts = {"attention": attention, "other kernels": kernels - attention, "links": links}
     for (label, values), colour in zip(parts.items(), COLOURS, strict=False):
-        times.bar([*_KERNELS], values, 0.6, bottom, color=colour, label=label)
+        times.bar([*_ALL_KERNELS], values, 0.6, bottom, color=colour, label=label)
         bottom += values
     times.set(title="time of a layer", ylabel="ms")
+    times.tick_params(axis="x", labelsize="small", rotation=20)
     stated = {
         "share of time,\nFlatMLA": f"{at}/FlatMLA/attention_share",
         "share of time,\nFlashMLA": f"{at}/FlashMLA/attention_share",
