@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.tlm.programs import TIMING
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.packets import TileSet
-from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Program, Work
 from tlm.program.data import Vector
 from tlm.program.operations import Engine
@@ -15,9 +15,6 @@ from tlm.tiles.layout import place_buffers
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.timing import FREE, StreamTiming, TileTiming
 
-TIMING = NocTiming(
-    hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
-)
 TILE = TileTiming(
     array_size=8, banks=8, streams=StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3),
     queues=FREE,

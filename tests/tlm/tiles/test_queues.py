@@ -2,17 +2,14 @@
 
 import numpy as np
 
+from tests.tlm.programs import TIMING
 from tlm.engines.at import run_at
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
-from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Send, Token, Work
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace import EngineSpan, TransferSpan
 
-TIMING = NocTiming(
-    hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
-)
 QUEUES = QueueTiming(
     launch_cycles=3, outstanding=2, starts_take_turns=True, credit_interval_cycles=1
 )

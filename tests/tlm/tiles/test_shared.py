@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.tlm.programs import TIMING
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
-from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import OffChipMemory
@@ -20,9 +20,6 @@ from tlm.tiles.jobs import MatrixJob, VectorJob
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.timing import FREE, StreamTiming, TileTiming
 
-TIMING = NocTiming(
-    hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
-)
 TILE = TileTiming(
     array_size=4, banks=8, streams=StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3),
     queues=FREE,
