@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tlm.compiled import address, allocating, merged
 
-NEVER = 2**63 - 1
+# No literal: for each of these Numba would compile what is called with it once more.
+NEVER: int = np.int64(2**63 - 1)  # type: ignore[assignment]  # an int to Numba
 NOBODY = -1
 _QUEUES = 4
 _PLACES = 1024  # of a queue at first; a power of two, always
@@ -75,7 +76,8 @@ def grown(queues: Queues) -> Queues:
     events = np.zeros((kinds, 2 * places, columns), dtype=np.int64)
     for queue in range(kinds):
         for at in range(queues.queues[queue, _Queue.FIRST], queues.queues[queue, _Queue.END]):
-            events[queue, at % (2 * places)] = queues.events[queue, at % places]
+            for column in range(columns):  # a whole row would take Numba seconds to compile
+                events[queue, at % (2 * places), column] = queues.events[queue, at % places, column]
     return Queues(events, queues.queues, queues.came)
 
 
