@@ -151,7 +151,7 @@ def lower(program: Program, model: TileModel) -> LoweredProgram:
             f"program: found {program.rows}x{program.cols} tiles; "
             f"allowed: {model.tile_rows}x{model.cols}, those of the model"
         )
-    places = place_buffers(program, model.operand_bits, model.banks)
+    places = place_buffers(program, model.operand_bits, model.banks, model.memory_words)
     if used_words(places) > model.memory_words:
         raise InputError(
             f"buffers: found {used_words(places)} words of a tile's scratchpad; "

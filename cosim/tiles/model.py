@@ -125,14 +125,13 @@ def tile_model(
     """Tiles of a chip that is the project's own, in Verilog, and memory channels below them."""
     tile = own_tile(chip)
     assert tile is not None
-    words = int(chip.tile.sram_kib * 1024) * 8 // WORD_BITS
     return TileModel(
         grid[0] + memory,
         grid[1],
         fifo_depth=noc_timing(chip).fifo_depth,
         operand_bits=WORD_BITS // tile.array_size,
         banks=tile.banks,
-        bank_depth=words // tile.banks,
+        bank_depth=tile.words // tile.banks,
         waves=waves,
         memory=memory,
     )

@@ -46,8 +46,8 @@ class _EngineTable(Table):
         """The vector engine beside it, which may be given: a multiply-add counts as two."""
         return VectorUnit(flop_per_cycle // 2) if flop_per_cycle else None
 
-    def own_tile(self, banks: int) -> TileTiming | None:
-        """What a tile of so many banks costs around it; None of other chips than our own."""
+    def own_tile(self, banks: int, words: int) -> TileTiming | None:
+        """What a tile of so many banks and words costs around it; None of other chips than ours."""
         return None
 
     @property
@@ -72,9 +72,9 @@ class SystolicEngine(_EngineTable):
         """See `_EngineTable`."""
         return VectorUnit(WORD_BITS // SUM_BITS, rtl_engine_timing().vector_cycles)
 
-    def own_tile(self, banks: int) -> TileTiming:
+    def own_tile(self, banks: int, words: int) -> TileTiming:
         """See `_EngineTable`."""
-        return rtl_tile(self.rows, banks)
+        return rtl_tile(self.rows, banks, words)
 
 
 class RedMulEEngine(_EngineTable):

@@ -16,6 +16,7 @@ from tlm.memory.dram.devices import DEVICES
 from tlm.memory.dram.streams import channel_costs
 from tlm.offchip.dram import DramOfTile
 from tlm.offchip.edge import Edge
+from tlm.tiles.layout import WORD_BITS
 from tlm.tiles.timing import TileTiming
 
 # A foreign network streams a multicast: no packet of it ever waits for an empty buffer.
@@ -193,7 +194,8 @@ def own_tile(chip: Chip) -> TileTiming | None:
     Raises:
         InputError: if the calibration is missing or stale.
     """
-    return chip.tile.matrix.own_tile(chip.tile.sram_banks)
+    banks, words = chip.tile.sram_banks, int(chip.tile.sram_kib * 1024) * 8 // WORD_BITS
+    return chip.tile.matrix.own_tile(banks, words // banks * banks)
 
 
 def matrix_engine(chip: Chip, element_bits: int) -> Compute:

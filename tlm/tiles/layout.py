@@ -58,8 +58,8 @@ class BufferPlace:
     def words(self) -> int:
         """Words of the block, those of padding among them."""
         rows, columns = self.padded
-        if self.order is Order.COLUMN:
-            return rows
+        if self.order in (Order.SUMS, Order.COLUMN):
+            return rows * self.row_words
         if self.order is Order.LEFT:  # a word holds as many rows of a column
             rows, columns = columns, rows
         return rows * ceil_div(columns * self.buffer.bits, WORD_BITS)
@@ -78,21 +78,36 @@ class BufferPlace:
         return rows * words
 
 
-def place_buffers(program: Program, operand_bits: int, banks: int) -> dict[str, BufferPlace]:
+def place_buffers(
+    program: Program, operand_bits: int, banks: int, words: int
+) -> dict[str, BufferPlace]:
     """Give every buffer an order, by what works on it, and an address.
 
     Buffers in off-chip memory that no operation loads or stores lie in the scratchpad like the
-    others. Those that a pass reads together begin at banks apart (`_first_banks`).
+    others. Those that a pass reads together begin at banks apart (`_first_banks`). Rows of sums lie
+    apart (`_spread`) if all fits then.
 
     Args:
         program: The program.
         operand_bits: Bits of an operand of the array.
         banks: Banks of the scratchpad.
+        words: Its words.
 
     Raises:
         InputError: for buffers that tiles in Verilog cannot hold.
     """
     orders = _orders(program)
+    spread = _spread_sums(program, orders)
+    places = _placed_in_turn(program, orders, operand_bits, banks, spread)
+    if spread and used_words(places) > words:
+        return _placed_in_turn(program, orders, operand_bits, banks, set())
+    return places
+
+
+def _placed_in_turn(
+    program: Program, orders: Mapping[str, Order], operand_bits: int, banks: int, spread: set[str]
+) -> dict[str, BufferPlace]:
+    """One buffer behind the other, those of ``spread`` with their rows apart."""
     moved = {each.block for each in program.operations() if isinstance(each, OffChip)}
     size, first = WORD_BITS // operand_bits, _first_banks(program, orders, banks)
     places: dict[str, BufferPlace] = {}
@@ -106,6 +121,8 @@ def place_buffers(program: Program, operand_bits: int, banks: int) -> dict[str, 
             if name in first:
                 address += (first[name] - address) % banks
             places[name] = _placed(buffer, order, address, size)
+            if name in spread:
+                places[name] = _spread(places[name], size, banks)
             address += places[name].words
     for name, buffer in program.buffers.items():
         if buffer.within is not None:
@@ -135,6 +152,30 @@ def _first_banks(program: Program, orders: Mapping[str, Order], banks: int) -> d
         first.setdefault(out, bank)
         first.setdefault(two, 3 * banks // 4 if bank == 0 else 0)
     return first
+
+
+def _spread_sums(program: Program, orders: Mapping[str, Order]) -> set[str]:
+    """Blocks whose rows weight-stationary products read, add to and write, fold by fold."""
+    return {
+        program.buffers[each.task.c].within or each.task.c
+        for each in program.operations()
+        if isinstance(each, Work)
+        and isinstance(each.task, Gemm)
+        and orders[each.task.a] is Order.PACKED
+    }
+
+
+def _spread(place: BufferPlace, size: int, banks: int) -> BufferPlace:
+    """Rows of sums further apart, if a fold's words of all of them would be in the same few banks.
+
+    A row's words of a fold are read and written, one each a cycle. Where they are in a quarter of
+    the banks or less, these have no cycle left for anybody else. So each row's begin where those of
+    the row before end.
+    """
+    words = size * SUM_BITS // WORD_BITS
+    if place.row_words % banks or words > banks // 4:
+        return place
+    return replace(place, row_words=place.row_words + words)
 
 
 def _orders(program: Program) -> dict[str, Order]:

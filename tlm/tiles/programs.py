@@ -35,7 +35,8 @@ def on_tiles(
     Raises:
         InputError: for buffers that such tiles cannot hold.
     """
-    times = _Times(tile, place_buffers(program, WORD_BITS // tile.array_size, tile.banks), products)
+    bits = WORD_BITS // tile.array_size
+    times = _Times(tile, place_buffers(program, bits, tile.banks, tile.words), products)
 
     def operations() -> Iterator[Operation]:
         return map(times.of, program.operations())

@@ -79,12 +79,14 @@ class TileTiming:
         banks: Banks of the scratchpad.
         streams: Costs of the engines' streams.
         queues: Costs of the sequencer and of the network interface.
+        words: Words of the scratchpad.
     """
 
     array_size: int
     banks: int
     streams: StreamTiming
     queues: QueueTiming
+    words: int = 2**62
 
 
 def stream_timing(parameters: Mapping[str, Parameter]) -> StreamTiming:
@@ -104,16 +106,17 @@ def queue_timing(parameters: Mapping[str, Parameter]) -> QueueTiming:
     )
 
 
-def rtl_tile(array_size: int, banks: int) -> TileTiming:
+def rtl_tile(array_size: int, banks: int, words: int = 2**62) -> TileTiming:
     """A tile of rtl/tile, its timing as the stored calibrations have it.
 
     Args:
         array_size: Rows, and columns, of the systolic array.
         banks: Banks of the scratchpad.
+        words: Its words.
 
     Raises:
         InputError: if a result is missing or stale.
     """
     streams = stream_timing(load_result("tile-streams").parameters)
     queues = queue_timing(load_result("tile-queues").parameters)
-    return TileTiming(array_size, banks, streams, queues)
+    return TileTiming(array_size, banks, streams, queues, words)

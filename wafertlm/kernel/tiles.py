@@ -67,7 +67,7 @@ def rtl_products(program: Program, machine: TileMachine) -> Callable[[Gemm], int
         A function that raises SimulationError if the Verilog stops or computes something else.
     """
     model, memory = machine.model, TileBlocks(program, _SEED)
-    places = place_buffers(program, model.operand_bits, model.banks)
+    places = place_buffers(program, model.operand_bits, model.banks, model.memory_words)
 
     @cache
     def cycles(product: Gemm) -> int:

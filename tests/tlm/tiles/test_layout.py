@@ -1,17 +1,19 @@
 """Where blocks lie in a tile's scratchpad, and what that is worth to the passes over them."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.tlm.programs import TIMING
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Program, Work
-from tlm.program.data import Vector
+from tlm.program.data import Gemm, Vector
 from tlm.program.operations import Engine
 from tlm.tiles.banked import Rows
 from tlm.tiles.job_cycles import job_cycles
-from tlm.tiles.jobs import vector_job
-from tlm.tiles.layout import place_buffers
+from tlm.tiles.jobs import matrix_jobs, vector_job
+from tlm.tiles.layout import place_buffers, used_words
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.timing import FREE, StreamTiming, TileTiming
 
@@ -37,7 +39,7 @@ def program(rows: int, columns: int) -> Program:
 
 
 def test_operands_that_a_pass_reads_together_begin_at_banks_apart() -> None:
-    places = place_buffers(program(3, 8), 8, TILE.banks)
+    places = place_buffers(program(3, 8), 8, TILE.banks, TILE.words)
     assert places["before"].address == 0
     assert places["sums"].address == 8  # bank 0; the column before ends at word 5
     assert places["come"].address == 8 + 32 + 6  # bank 6: three quarters of them
@@ -52,7 +54,7 @@ def test_a_sum_that_words_on_their_way_disturb_does_not_take_twice_its_cycles(
 ) -> None:
     """Words of both operands at one bank would: of 62 rows of 6 elements each of three would wait
     for the others, word after word."""
-    job = vector_job(SUM, places := place_buffers(program(62, columns), 8, TILE.banks))
+    job = vector_job(SUM, places := place_buffers(program(62, columns), 8, TILE.banks, TILE.words))
     mesh, free = TiledMesh(1, 2, TIMING, TILE), places["free"].address
     mesh.begin(0, 0, job)
     mesh.begin_reading(begins, 1, Rows(free, 1, words, 0), Rows(free, 1, words, 0))
@@ -60,3 +62,32 @@ def test_a_sum_that_words_on_their_way_disturb_does_not_take_twice_its_cycles(
     found = [event for happened in iter(lambda: mesh.advance(10**6), []) for event in happened]
     ended = next(event.cycle for event in found if event.kind is EventKind.VECTOR)
     assert ended + 1 <= job_cycles(job, TILE) + words
+
+
+def test_rows_that_a_product_adds_to_begin_where_those_before_them_end() -> None:
+    """Else the words of all rows of a fold would be in two of eight banks, and nowhere else."""
+    buffers = {
+        "scores": Buffer(8, 16, 32),
+        "packed": Buffer(8, 16, 16),
+        "values": Buffer(16, 32, 16),
+        "output": Buffer(8, 32, 32),
+        "row": Buffer(1, 32, 32, within="output", offset=64),
+    }
+    tiles, product = TileSet.tile(0, 0), Gemm("packed", "values", "output", accumulate=True)
+    work = [
+        Work(Engine.VECTOR, tiles, 1, task=Vector("quantize", a="scores", out="packed")),
+        Work(Engine.MATRIX, tiles, 1, task=product),
+    ]
+    built = Program(1, 1, {}, lambda: iter(work), buffers)
+    places = place_buffers(built, 16, TILE.banks, TILE.words)
+    assert (places["output"].row_words, places["output"].words) == (16 + 2, 8 * 18)
+    assert places["row"].address == places["output"].address + 2 * 18
+    assert (places["scores"].row_words, places["packed"].row_words) == (8, 4)
+    jobs = matrix_jobs(product, places, 4)
+    assert len(jobs) == 4
+    spread = sum(job_cycles(each, replace(TILE, array_size=4)) for each in jobs)
+    dense = sum(job_cycles(replace(each, c_row=16), replace(TILE, array_size=4)) for each in jobs)
+    assert spread < 0.93 * dense
+    full = used_words(places)
+    assert place_buffers(built, 16, TILE.banks, full) == places
+    assert place_buffers(built, 16, TILE.banks, full - 1)["output"].row_words == 16

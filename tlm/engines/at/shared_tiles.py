@@ -73,7 +73,8 @@ class SharedTiles:
         self._mesh = mesh
         self._network = network
         self._size = mesh.tile.array_size
-        self._places = place_buffers(program, WORD_BITS // self._size, mesh.tile.banks)
+        bits, tile = WORD_BITS // self._size, mesh.tile
+        self._places = place_buffers(program, bits, tile.banks, tile.words)
         self._spare = used_words(self._places)  # of transfers without a block
         self._requests: dict[Tile, dict[tuple[str, bool, int], int]] = {}
         self._known_jobs: dict[Task, Sequence[Job]] = {}
