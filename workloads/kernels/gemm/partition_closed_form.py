@@ -163,7 +163,7 @@ def _cycles(plan: PartitionPlan, timing: NocTiming, links: MessageLinks | None, 
     matrix = np.zeros(len(plan.order), dtype=np.int64)
     vector, done = matrix.copy(), matrix.copy()
     before = np.full_like(matrix, _BEFORE)
-    b_there, b_free = [matrix] * parts, [[before] * parts] * 2
+    b_there = [matrix] * parts
     if plan.place.offchip is not None:
         b_there = _loaded(plan, plan.place.offchip, timing)
         interfaces.free += parts  # a request each
@@ -172,6 +172,9 @@ def _cycles(plan: PartitionPlan, timing: NocTiming, links: MessageLinks | None, 
     across = _Ring(plan, (0, 1), plan.c_flits, timing)
     rounds = plan.rounds if links is None else _followed_rounds(plan, down, across)
     ends: list[int] = []
+    moved: list[tuple[_Times, _Times]] = []
+    if rounds > 1:
+        moved = interfaces.send(*((down, there, before) for there in b_there))
     for turn in range(rounds):
         products = []
         for there in b_there:
@@ -180,30 +183,24 @@ def _cycles(plan: PartitionPlan, timing: NocTiming, links: MessageLinks | None, 
         ends.append(int(matrix.max()))
         if ends[-1] + (plan.rounds - turn - 1) * parts * cycles > enough:
             return enough + 1
-        sent: list[_Sent] = []
-        if turn + 1 < rounds:
-            free = b_free[(turn + 1) % 2]
-            sent = [(down, *times) for times in zip(b_there, free, strict=True)]
-        if parts > 1:  # the first sums go with them
-            sent.append((across, products[0], in_free[0]))
-        gone = interfaces.send(*sent) if sent else []
-        if turn + 1 < rounds:
-            moved = gone[:parts]
-            b_free[turn % 2] = [
-                np.maximum(product, left)
-                for product, (left, _) in zip(products, moved, strict=True)
-            ]
-            b_there = [come for _, come in moved]
-        if parts == 1:
-            continue
-        left, come = gone[-1]
-        passed = [left]
-        for step in range(parts - 1):
-            if step:
-                ((left, come),) = interfaces.send((across, vector, in_free[step % 2]))
+        b_there = [come for _, come in moved]
+        following, passed = [], []
+        for step in range(parts):
+            sent: list[_Sent] = []
+            if turn + 2 < rounds:
+                left, come = moved[step]
+                sent.append((down, come, np.maximum(products[step], left)))
+            if step < parts - 1:
+                sent.append((across, vector if step else products[0], in_free[step % 2]))
+            gone = interfaces.send(*sent)
+            if turn + 2 < rounds:
+                following.append(gone[0])
+            if step < parts - 1:
+                left, come = gone[-1]
                 passed.append(left)
-            vector = np.maximum.reduce([vector, come, products[step + 1]]) + add
-            in_free[step % 2] = vector
+                vector = np.maximum.reduce([vector, come, products[step + 1]]) + add
+                in_free[step % 2] = vector
+        moved = following
         ready = vector
         for room in [] if plan.scattered else passed:
             ((_, ready),) = interfaces.send((across, ready, room))

@@ -47,10 +47,10 @@ def partition_gemm(plan: PartitionPlan) -> Program:
     """
     parts = plan.parts
     there = 0 if plan.place.offchip is not None else parts
-    tokens = {"b.work": Token(initial=there, depth=parts)}
+    tokens = {"b.work": Token(initial=there, depth=2 * parts)}
     # Of what is handed on a core may have the next before its own send, as these stand in turn.
     if plan.rounds > 1:
-        tokens["b.send"] = Token(initial=there, depth=parts + 1)
+        tokens["b.send"] = Token(initial=there, depth=2 * parts)
         for index in range(2):
             free = Token(initial=index * parts, depth=parts)
             tokens |= {f"b.worked.{index}": free, f"b.sent.{index}": free}
@@ -116,12 +116,16 @@ def _operations(plan: PartitionPlan) -> Iterator[Operation]:
         yield from _load_b(plan)
     for turn in range(plan.rounds):
         yield from _products(plan, turn)
-        if turn + 1 < plan.rounds:
-            yield from _move_b(plan, turn)
-        if plan.parts > 1:
-            yield from _reduce_scatter(plan, turn)
-            if not plan.scattered:
-                yield from _all_gather(plan, turn)
+        if turn == 0:
+            for step in range(plan.parts):
+                yield from _move_b(plan, 0, step)
+        # A part of B goes on as soon as the product before has left room: no sum holds it up.
+        for step in range(plan.parts):
+            yield from _move_b(plan, turn + 1, step)
+            if step < plan.parts - 1:
+                yield from _reduce(plan, turn, step)
+        if not plan.scattered:
+            yield from _all_gather(plan, turn)
 
 
 def _load_b(plan: PartitionPlan) -> Iterator[Operation]:
@@ -156,52 +160,51 @@ def _products(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
         )
 
 
-def _move_b(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
-    """Every core sends its chunk to the next one of its column, in the order of its products."""
-    here, there = turn % 2, (turn + 1) % 2
-    for step in range(plan.parts):
-        part = -step % plan.parts
-        yield from _sends(
-            plan,
-            (1, 0),
-            plan.b_flits,
-            takes=("b.send",),
-            slots=(f"b.worked.{there}", f"b.sent.{there}"),
-            gives=(f"b.sent.{here}",),
-            arrivals=("b.work", "b.send"),
-            source=f"b.{here}.{part}",
-            target=f"b.{there}.{part}",
-            label="B",
-        )
+def _move_b(plan: PartitionPlan, turn: int, step: int) -> Iterator[Operation]:
+    """Every core sends what it multiplies in a step of a round to the next one of its column."""
+    if turn + 1 >= plan.rounds:
+        return
+    here, there, part = turn % 2, (turn + 1) % 2, -step % plan.parts
+    yield from _sends(
+        plan,
+        (1, 0),
+        plan.b_flits,
+        takes=("b.send",),
+        slots=(f"b.worked.{there}", f"b.sent.{there}"),
+        gives=(f"b.sent.{here}",),
+        arrivals=("b.work", "b.send"),
+        source=f"b.{here}.{part}",
+        target=f"b.{there}.{part}",
+        label="B",
+    )
 
 
-def _reduce_scatter(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
-    """A part goes around the row, and grows."""
+def _reduce(plan: PartitionPlan, turn: int, step: int) -> Iterator[Operation]:
+    """A part goes on around the row, and grows."""
     parts = plan.parts
-    for step in range(parts - 1):
-        index, part, following = step % 2, -step % parts, -(step + 1) % parts
-        yield from _sends(
-            plan,
-            (0, 1),
-            plan.c_flits,
-            takes=("ready",),
-            slots=(f"in.free.{index}",),
-            gives=() if plan.scattered else ("sent",),
-            arrivals=(f"in.there.{index}",),
-            source=f"c.{turn}.{part}",
-            target=f"in.{index}",
-            label="sum",
-        )
-        last = plan.scattered and step == parts - 2
-        yield Work(
-            Engine.VECTOR,
-            _everywhere(plan),
-            plan.combine_cycles,
-            takes=(f"in.there.{index}", "own"),
-            gives=(f"in.free.{index}",) if last else (f"in.free.{index}", "ready"),
-            task=Vector("add", f"c.{turn}.{following}", f"c.{turn}.{following}", b=f"in.{index}"),
-            label="sum",
-        )
+    index, part, following = step % 2, -step % parts, -(step + 1) % parts
+    yield from _sends(
+        plan,
+        (0, 1),
+        plan.c_flits,
+        takes=("ready",),
+        slots=(f"in.free.{index}",),
+        gives=() if plan.scattered else ("sent",),
+        arrivals=(f"in.there.{index}",),
+        source=f"c.{turn}.{part}",
+        target=f"in.{index}",
+        label="sum",
+    )
+    last = plan.scattered and step == parts - 2
+    yield Work(
+        Engine.VECTOR,
+        _everywhere(plan),
+        plan.combine_cycles,
+        takes=(f"in.there.{index}", "own"),
+        gives=(f"in.free.{index}",) if last else (f"in.free.{index}", "ready"),
+        task=Vector("add", f"c.{turn}.{following}", f"c.{turn}.{following}", b=f"in.{index}"),
+        label="sum",
+    )
 
 
 def _all_gather(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
