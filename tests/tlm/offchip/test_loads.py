@@ -176,6 +176,33 @@ def test_a_channel_serves_in_the_order_in_which_it_is_asked() -> None:
         assert lt.engine_end_cycle == pytest.approx(at.engine_end_cycle, rel=0.01)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("senders", [[0], [2], [1, 3]])
+def test_who_waits_to_send_a_block_keeps_nobody_from_asking(
+    senders: list[int], turned: bool
+) -> None:
+    """Tiles that send nothing ask for their next blocks while others wait for their first ones."""
+    edge, every = edge_of(4, 4, 1), TileSet(range(4), range(4))
+    tokens = {"one": (0, 2), "sent": (0, 2), "other": (0, 1)}
+    operations: list[Operation] = []
+    for sender in senders:
+        to = TileSet.tile(sender, 0)
+        operations.append(Load(to, 64, arrivals=("one",)))
+        operations.append(
+            Send(to, np.array([sender]), np.array([1]), 64, takes=("one",), arrivals=("sent",))
+        )
+    operations += [Load(every, 64, arrivals=("other",)), Work(Engine.MATRIX, every, 9, ("other",))]
+    if turned:
+        operations = [each.turned() for each in operations]
+    program = program_of(4, 4, operations, **tokens)
+    at, lt = run(program, edge)[0], run_lt(program, TIMING, offchip=edge)
+    assert lt.cycles == pytest.approx(at.cycles, rel=0.01)
+    sent = [outcome.engine_end_cycle[Engine.TRANSFER] for outcome in (lt, at)]
+    assert sent[0] == pytest.approx(sent[1], abs=130)  # two blocks earlier or later
+    notes = Notes()
+    assert run_lt(program, TIMING, offchip=edge, recorder=notes).cycles == lt.cycles
+
+
 @settings(deadline=None, max_examples=30)
 @given(
     st.lists(

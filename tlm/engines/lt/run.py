@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from tlm.engines.lt.batch import Batch
+from tlm.engines.lt.behind import Behind
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
 from tlm.engines.lt.contention.held import Held, Taken, may_meet, meet
 from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
@@ -40,7 +41,7 @@ _OUTSTANDING = 2
 _POOLED_ENTRIES = 2**22
 _MOST_SENDS = 2**12
 _MOST_BEHIND = 2**8
-"""Works that wait until blocks have come."""
+"""Operations that wait until blocks have come."""
 _MOST_PACKETS = 2**28
 """That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
 
@@ -147,7 +148,7 @@ class _LooseRun:
         self._links: MulticastLinks | None = None
         self._sends: list[Taken] = []
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
-        self._behind: list[Taken] = []  # work that waits for blocks under way
+        self._behind = Behind(rows, cols, turned=form.turned)
         self._offchip = None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
@@ -159,7 +160,7 @@ class _LooseRun:
     def held(self) -> int:
         """Operations taken up that wait to be done with others."""
         accesses = 0 if self._offchip is None else len(self._offchip)
-        return len(self._held) + len(self._sends) + len(self._behind) + accesses
+        return len(self._held) + len(self._sends) + self._behind.operations + accesses
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
@@ -170,12 +171,13 @@ class _LooseRun:
                 self._access(number, operation, self._offchip)
                 return
             operation = operation.at_once()
-        if self._offchip is not None and (self._behind or self._offchip.brings(operation)):
-            if isinstance(operation, Work) and len(self._behind) < _MOST_BEHIND:
+        if self._offchip is not None and self._waits(operation, self._offchip):
+            if len(self._behind) < _MOST_BEHIND:
                 places = self._places(number, operation, settle=False)
                 self._behind.append(Taken(number, operation, places))
                 return
             self._do_accesses()
+            self._do_sends()
         self._take_up(Taken(number, operation, self._places(number, operation)))
 
     def _take_up(self, taken: Taken) -> None:
@@ -239,34 +241,49 @@ class _LooseRun:
         self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
         self._keep_in_range(sends[-1].number, 0)
 
+    def _waits(self, operation: Operation, offchip: OffChipTimes) -> bool:
+        """Whether an operation has to wait for blocks that are under way."""
+        return len(self._behind) > 0 or offchip.brings(operation)
+
     def _access(self, number: int, operation: OffChip, offchip: OffChipTimes) -> None:
         """Move blocks from and to off-chip memory, beside those before that are under way."""
-        if offchip.waits(operation) or self._needs_work(operation):
+        free, busy = self._behind.split(operation)
+        if not free or offchip.waits(operation) or self._needs_others(operation):
             self._do_accesses()
+            free, busy = [operation], []
         self._do_taken()
         self._keep_in_range(number, offchip.longest_cycles(operation))
-        places = self._places(number, operation, settle=not self._behind)
-        offchip.start(Taken(number, operation, places), told=self.note is not None)
+        settle = not self._behind and not busy
+        places = self._places(number, operation, settle=settle)
+        for part in free:
+            offchip.start(Taken(number, part, places), told=self.note is not None)
+        for part in busy:
+            self._behind.append(Taken(number, part, places))
 
-    def _needs_work(self, operation: OffChip) -> bool:
-        """Whether an operation needs what work that waits for blocks does first, or its places."""
+    def _needs_others(self, operation: OffChip) -> bool:
+        """Whether an operation needs what those that wait for blocks do first, or its places."""
         if not self._behind:
             return False
-        changed = {*operation.gives, *operation.arrivals}
-        return not self._units.has_room(operation) or any(
-            not changed.isdisjoint((*work.takes, *work.gives))
-            or not {*operation.takes}.isdisjoint(work.gives)
-            for work in (taken.operation for taken in self._behind)
-        )
+        return not self._units.has_room(operation) or self._behind.change(operation)
 
     def _do_accesses(self) -> None:
-        """Have the channels serve all blocks that are under way, and do what stands behind them."""
-        if self._offchip is not None and len(self._offchip):
-            self._refuse(self._offchip.finish(self._tell_access))
-            behind, self._behind = self._behind, []
-            self._units.settle()
-            for taken in behind:
-                self._take_up(taken)
+        """Have the channels serve all blocks that are under way, and do what waits for them."""
+        offchip = self._offchip
+        if offchip is None or not len(offchip):
+            return
+        while len(offchip):
+            self._refuse(offchip.finish(self._tell_access))
+            for taken in self._behind.all():
+                if not isinstance(taken.operation, Send):
+                    self._do_sends()
+                if isinstance(taken.operation, OffChip):
+                    self._do_taken()
+                    offchip.start(taken, told=self.note is not None)
+                elif self._waits(taken.operation, offchip):
+                    self._behind.append(taken)
+                else:
+                    self._take_up(taken)
+        self._units.settle()
 
     def _tell_access(self, number: int, operation: OffChip, engines: Times) -> None:
         """Show who looks on what has come of blocks that were moved."""

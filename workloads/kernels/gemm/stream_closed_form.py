@@ -323,6 +323,7 @@ def _loaded(
         single = _apart(steps) & (a.loads == 1) & (b.loads == 1)
         sooner = np.where(steps.count > 1, 2, 1) * (b_served if operand is a else a_served)
         before = np.where(single, own + sooner, before)
+        before = before + np.where(operand.shared, 0, _early_cycles(steps))
     queue = a_served + b_served - own
     # A sender has two buffers: it asks again when what was in one of them has left.
     turn, following, held = alone + queue + operand.hold, np.maximum(own + queue, network), 0
@@ -433,7 +434,7 @@ def _channel(place: Place, steps: Steps) -> _Channel:
     loads = a + b
     if place.offchip.at_tiles:
         loads = np.where(_apart(steps), np.maximum(a, b), loads)
-    ahead = a * steps.ahead
+    ahead = a * steps.ahead + (0 if place.offchip.at_tiles else _early_cycles(steps))
     store: Any = _store(steps)
     paced = np.maximum(store.served_cycles, store.sent_flits)
     # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
@@ -453,6 +454,23 @@ def _burst_cycles(steps: Steps, channel: _Channel, pace: Numbers) -> Numbers:
     burst = np.maximum(0, channel.posted - 3 * steps.product)
     waits = (steps.cut.k_cols > 1) & (pace <= steps.product)
     return (steps.passes - 1) * np.where(waits, burst, 0)
+
+
+def _early_cycles(steps: Steps) -> Numbers:
+    """For second blocks of tiles that send none of the other operand, which they ask for at once.
+
+    Those that do send ask for theirs of the first step later.
+    """
+    a, b = steps.a, steps.b
+    if b.there:
+        return 0
+    early = (
+        np.maximum(0, own.loads - sent.loads) * _load(own).served_cycles
+        for own, sent in ((a, b), (b, a))
+    )
+    of_a, of_b = early
+    one = np.where(a.shared & ~b.shared, of_b, np.where(b.shared & ~a.shared, of_a, 0))
+    return np.where(steps.count > 1, one, 0)
 
 
 def _apart(steps: Steps) -> Numbers:

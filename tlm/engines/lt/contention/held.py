@@ -9,7 +9,6 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlm.engines.lt.compile import TOKENS
 from tlm.engines.lt.tokens import Fault, Places
@@ -75,12 +74,8 @@ class Held:
 
     def append(self, taken: Taken) -> None:
         """Hold an operation."""
-        operation = taken.operation
-        self._lines += _line_count(operation)
-        if isinstance(operation, Work) and isinstance(operation.cycles, np.ndarray):
-            # Who made them may write others there.
-            taken = replace(taken, operation=replace(operation, cycles=_kept(operation.cycles)))
-        self._waiting.append(taken)
+        self._lines += _line_count(taken.operation)
+        self._waiting.append(kept(taken))
 
     def first(self) -> Taken:
         """The first of those held, which is held no more."""
@@ -93,8 +88,14 @@ class Held:
         return [taken for taken in self._waiting if may_meet(taken.operation)]
 
 
-def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
-    return cycles.copy() if cycles.flags.writeable else cycles
+def kept(taken: Taken) -> Taken:
+    """An operation that can wait: who made its cycles may write others there."""
+    operation = taken.operation
+    if not isinstance(operation, Work) or not isinstance(operation.cycles, np.ndarray):
+        return taken
+    if not operation.cycles.flags.writeable:
+        return taken
+    return replace(taken, operation=replace(operation, cycles=operation.cycles.copy()))
 
 
 def _line_count(operation: Operation) -> int:
