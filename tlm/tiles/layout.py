@@ -85,7 +85,7 @@ def place_buffers(
 
     Buffers in off-chip memory that no operation loads or stores lie in the scratchpad like the
     others. Those that a pass reads together begin at banks apart (`_first_banks`). Rows of sums lie
-    apart (`_spread`) if all fits then.
+    apart (`_spread`), unless they fit only if they do not.
 
     Args:
         program: The program.
@@ -99,9 +99,10 @@ def place_buffers(
     orders = _orders(program)
     spread = _spread_sums(program, orders)
     places = _placed_in_turn(program, orders, operand_bits, banks, spread)
-    if spread and used_words(places) > words:
-        return _placed_in_turn(program, orders, operand_bits, banks, set())
-    return places
+    if not spread or used_words(places) <= words:
+        return places
+    dense = _placed_in_turn(program, orders, operand_bits, banks, set())
+    return dense if used_words(dense) <= words else places
 
 
 def _placed_in_turn(
