@@ -81,9 +81,9 @@ _SERVING = ("stream-gemm", "grouped-gemm", "rms-norm", "decode-attention", "flat
 _VARIANT_TILES = 8 * 8
 #: Level `at` runs cases up to so many steps and packets, and no tiles more than these.
 _CHEAP, _AT_TILES = 1_000, 16 * 16
-#: And of each kernel on a chip's grid the cheapest: how many, and up to which cost; of
-#: FlatAttention with all tiles in a group others.
-_CHEAPEST, _CHEAPEST_GROUPS = (1, 10_000), (2, 80_000)
+#: And of each kernel on a chip's grid the cheapest: how many, and up to which cost; others of
+#: FlatAttention with all tiles in a group, and with operands in memory, whose channels tiles share.
+_CHEAPEST, _CHEAPEST_GROUPS, _CHEAPEST_LOADED = (1, 10_000), (2, 80_000), (3, 20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +277,8 @@ def _points(
             )
             points.append(point)
     cheapest = _CHEAPEST_GROUPS if choices.group else _CHEAPEST
+    if memory and not choices.group and not choices.placement:
+        cheapest = _CHEAPEST_LOADED
     yield from _at_too(ground, points, programs, cheapest)
 
 
