@@ -13,8 +13,17 @@ from workloads.kernels.gemm import mesh_gemm_t
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemv.plan import GemvPlan, gemv, put
 from workloads.kernels.parts.blocks import join
+from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.relayed import RelayedParts
-from workloads.kernels.parts.streams import best_tree, tree_of, tree_of_groups, whole_line
+from workloads.kernels.parts.streams import (
+    StreamedSum,
+    _chain_cycles,
+    best_tree,
+    streamed_reduce_cycles,
+    tree_of,
+    tree_of_groups,
+    whole_line,
+)
 from workloads.machine.place import Place
 
 BETA = 16
@@ -150,6 +159,19 @@ def test_closed_form_of_streams(beta: int, length: int, columns: int) -> None:
         plan = kernel.planned((1, 2 * columns, length), at)
         lt = run_lt(kernel.program(plan), at.timing).cycles
         assert kernel.closed_form(plan, at.timing) == pytest.approx(lt, rel=0.04)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 33])
+@pytest.mark.parametrize("flits", [1, 40])
+def test_members_of_a_group_begin_at_once(length: int, flits: int) -> None:
+    """As if each began at a time of its own, and all times were equal."""
+    timing = cores(length, 1).timing
+    for root in {0, length // 2, length - 1}:
+        tree = whole_line(length, root)
+        lines = Lines("column", range(1), length)
+        streamed = StreamedSum(lines, tree, "s", "c", "t", flits, BETA)
+        found = streamed_reduce_cycles(streamed, timing)
+        assert found == _chain_cycles(streamed, tree.groups[0], [0] * length, timing)
 
 
 def test_a_word_passes_a_stage_while_the_next_one_comes() -> None:

@@ -215,10 +215,7 @@ def streamed_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
     """Cycles until the sum is at the root, all parts being there at the same time."""
     tree = streamed.tree
     alike = dict(zip(tree.sides, tree.groups, strict=True))
-    cycles = {
-        sides: _chain_cycles(streamed, chain, [0] * len(chain.segment), timing)
-        for sides, chain in alike.items()
-    }
+    cycles = {sides: _group_cycles(streamed, chain, timing) for sides, chain in alike.items()}
     ends = [cycles[sides] for sides in tree.sides]
     return ends[0] if tree.roots is None else _chain_cycles(streamed, tree.roots, ends, timing)
 
@@ -231,24 +228,35 @@ def streamed_all_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
     return streamed_reduce_cycles(streamed, timing) + streamed.fixed_cycles + back
 
 
+def _group_cycles(streamed: StreamedSum, chain: Chain, timing: NocTiming) -> int:
+    """When the root of a chain has added the last words; its members begin at once."""
+    if streamed.parts is not None:
+        return _chain_of_parts_cycles(streamed.parts, chain, [0] * len(chain.segment), timing)
+    stage, word = streamed.stage_cycles, arrival_cycles(timing, chain.segment.step, 1)
+    comes = [stages * (word + stage) - stage for stages in chain.sides if stages]
+    return _root_cycles(streamed, 0, comes)
+
+
 def _chain_cycles(streamed: StreamedSum, chain: Chain, begin: list[int], timing: NocTiming) -> int:
-    """When the root of a chain has added the last words; its members begin at some times."""
+    """The same if its members begin at some times."""
     if streamed.parts is not None:
         return _chain_of_parts_cycles(streamed.parts, chain, begin, timing)
-    word, flits = arrival_cycles(timing, chain.segment.step, 1), streamed.flits
-    before, _ = chain.sides
-    comes = []
+    word, comes = arrival_cycles(timing, chain.segment.step, 1), []
     for side in _inwards(chain):
         leaves = begin[side[0]]
         for place in side[1:-1]:
             leaves = max(begin[place], leaves + word + streamed.stage_cycles)
         comes.append(leaves + word)
+    return _root_cycles(streamed, begin[chain.sides[0]], comes)
+
+
+def _root_cycles(streamed: StreamedSum, begin: int, comes: list[int]) -> int:
+    """The same from when the first words of each side come."""
     if not comes:
-        return begin[before] + flits - 1
-    first = min(comes)
+        return begin + streamed.flits - 1
     # Both sides share the root's port: a word a cycle.
-    first = max(max(comes), first + flits) if len(comes) > 1 else first
-    return max(begin[before], first + streamed.stage_cycles) + flits - 1
+    first = max(max(comes), min(comes) + streamed.flits) if len(comes) > 1 else comes[0]
+    return max(begin, first + streamed.stage_cycles) + streamed.flits - 1
 
 
 def _chain_of_parts_cycles(
