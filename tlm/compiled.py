@@ -45,6 +45,15 @@ def compiled(function: _Function) -> _Function:
     return made
 
 
+def internal(function: _Function) -> _Function:
+    """The same, for a function that compiled ones alone call: a third less to compile.
+
+    Python, which would have to take named tuples apart for it, finds nothing to call.
+    """
+    made: _Function = njit(**_OPTIONS | {"no_cpython_wrapper": True})(function)
+    return made
+
+
 def unlocked(function: _Function) -> _Function:
     """The same, for a function that runs in several threads at once."""
     made: _Function = njit(**_OPTIONS, nogil=True)(function)

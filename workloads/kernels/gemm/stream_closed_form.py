@@ -9,7 +9,6 @@ last block of C.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
@@ -20,9 +19,9 @@ from tlm.interconnect.transfer_times import (
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw
-from workloads.kernels.gemm.stream_lines import lines_of
+from workloads.kernels.gemm.stream_lines import beside_own_blocks
 from workloads.kernels.gemm.stream_meeting import met_flits
-from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
+from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.kernels.gemm.stream_steps import (
     Candidates,
     CutFigures,
@@ -35,7 +34,6 @@ from workloads.kernels.gemm.stream_steps import (
 from workloads.kernels.parts.closed_form import reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
-from workloads.kernels.parts.line_steps import LineSteps, line_cycles
 from workloads.machine.place import Place
 
 _CROSSING = 0.4
@@ -101,78 +99,7 @@ def candidate_cycles(
     cycles = np.maximum(last, begin + np.maximum(loaded + behind, stored))
     if place.offchip is not None:
         return cycles
-    return _beside_own_blocks(problem, steps, timing, cycles, rivals)
-
-
-def _beside_own_blocks(
-    problem: StreamPlan, steps: Steps, timing: NocTiming, cycles: Numbers, rivals: Numbers | None
-) -> Numbers:
-    """``cycles``, but where tiles share at most one operand, and send themselves the other."""
-    lines = _lines(steps)
-    found = np.array(cycles, dtype=float)
-    followed = np.flatnonzero(lines.followed)
-    if rivals is None:
-        for each in followed.tolist():
-            found[each] = _line_cycles(problem, steps, timing, lines, each)
-        return found
-    best = np.full(int(rivals.max()) + 1, np.inf)
-    np.minimum.at(best, rivals, np.where(lines.followed, np.inf, found))
-    for each in followed[np.argsort(lines.least[followed], kind="stable")].tolist():
-        behind = lines.least[each] >= best[rivals[each]]
-        found[each] = np.inf if behind else _line_cycles(problem, steps, timing, lines, each)
-        best[rivals[each]] = min(best[rivals[each]], found[each])
-    return found
-
-
-class _Lines(NamedTuple):
-    """What tiles of each candidate send, where they share at most one operand.
-
-    Attributes:
-        followed: Whether blocks that tiles send themselves and others meet there.
-        shared: Which operand tiles share: A (1), B (2) or none (0).
-        sent: Flits of its blocks.
-        own: Flits of what a tile sends itself in a step.
-        least: Cycles that this takes at least.
-    """
-
-    followed: NDArray[np.bool_]
-    shared: NDArray[np.int64]
-    sent: NDArray[np.int64]
-    own: NDArray[np.int64]
-    least: NDArray[np.float64]
-
-
-def _lines(steps: Steps) -> _Lines:
-    (a, b), parts = (steps.a, steps.b), np.asarray(steps.cut.parts[2])
-    a_shared, b_shared = np.broadcast_arrays(a.shared, b.shared)
-    shared = np.where(a_shared, 1, np.where(b_shared, 2, 0))
-    own = np.where(a_shared, 0, a.flits) + np.where(b_shared, 0, b.flits)
-    sent = np.where(a_shared, a.flits, np.where(b_shared, b.flits, 0))
-    meet = (shared > 0) & (not b.there) | (parts > 1)
-    summed = np.where(parts > 1, steps.c_flits / steps.depth, 0)
-    least = steps.count * np.maximum(steps.product, own + sent + summed)
-    return _Lines(meet & ~(a_shared & b_shared), shared, sent, own, least)
-
-
-def _line_cycles(
-    problem: StreamPlan, steps: Steps, timing: NocTiming, lines: _Lines, each: int
-) -> int:
-    """Cycles of a candidate, step by step on a line of tiles."""
-    cut = GridCut(*(int(column[each]) for column in steps.cut[:6]))
-    shared = ("", "a", "b")[int(lines.shared[each])]
-    tiles, roots = lines_of(problem.place.rows, cut, shared, problem.method)
-    line = LineSteps(
-        int(lines.sent[each]),
-        int(lines.own[each]),
-        own_first=True,
-        buffers=2,
-        product=int(steps.product[each]),
-        depth=int(steps.depth[each]) if cut.parts[2] > 1 else 0,
-        summed=int(steps.c_flits[each]),
-        combine=int(steps.combine[each]),
-        in_network=problem.method == "network",
-    )
-    return line_cycles(line, tiles, np.tile(roots, (int(steps.count[each]), 1)), timing)
+    return beside_own_blocks(problem, steps, timing, cycles, rivals)
 
 
 def _beside_tiles(place: Place) -> bool:

@@ -1,25 +1,107 @@
 """Lines of tiles of a streaming product without off-chip memory that share at most one operand.
 
-All lines do the same. One is followed. Where K is cut across lines, it is followed with those whose
-tiles add up their sums with its own.
+All lines do the same. One is followed, step by step. Where K is cut across lines, it is followed
+with those whose tiles add up their sums with its own.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.kernels.gemm.stream_plan import GridCut
+from tlm.interconnect.zero_load import NocTiming
+from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
+from workloads.kernels.gemm.stream_steps import Numbers, Steps
 from workloads.kernels.parts.line import Message, chain, sequential, tree
-from workloads.kernels.parts.line_steps import LineTiles
+from workloads.kernels.parts.line_steps import LineSteps, LineTiles, line_cycles
 
 _GATHERS = {"chain": chain, "tree": tree, "sequential": sequential}
 _BUFFERS = 2
 """For sums that come to a tile in turn."""
 
 
+def beside_own_blocks(
+    problem: StreamPlan, steps: Steps, timing: NocTiming, cycles: Numbers, rivals: Numbers | None
+) -> Numbers:
+    """``cycles``, but where tiles share at most one operand, and send themselves the other.
+
+    Args:
+        problem: The problem.
+        steps: Of its candidates.
+        timing: Of the network.
+        cycles: Of each candidate where blocks meet no others.
+        rivals: See `stream_closed_form.candidate_cycles`.
+    """
+    lines = _lines(steps)
+    found = np.array(cycles, dtype=float)
+    followed = np.flatnonzero(lines.followed)
+    if rivals is None:
+        for each in followed.tolist():
+            found[each] = _line_cycles(problem, steps, timing, lines, each)
+        return found
+    best = np.full(int(rivals.max()) + 1, np.inf)
+    np.minimum.at(best, rivals, np.where(lines.followed, np.inf, found))
+    for each in followed[np.argsort(lines.least[followed], kind="stable")].tolist():
+        behind = lines.least[each] >= best[rivals[each]]
+        found[each] = np.inf if behind else _line_cycles(problem, steps, timing, lines, each)
+        best[rivals[each]] = min(best[rivals[each]], found[each])
+    return found
+
+
+class _Lines(NamedTuple):
+    """What tiles of each candidate send, where they share at most one operand.
+
+    Attributes:
+        followed: Whether blocks that tiles send themselves and others meet there.
+        shared: Which operand tiles share: A (1), B (2) or none (0).
+        sent: Flits of its blocks.
+        own: Flits of what a tile sends itself in a step.
+        least: Cycles that this takes at least.
+    """
+
+    followed: NDArray[np.bool_]
+    shared: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    own: NDArray[np.int64]
+    least: NDArray[np.float64]
+
+
+def _lines(steps: Steps) -> _Lines:
+    (a, b), parts = (steps.a, steps.b), np.asarray(steps.cut.parts[2])
+    a_shared, b_shared = np.broadcast_arrays(a.shared, b.shared)
+    shared = np.where(a_shared, 1, np.where(b_shared, 2, 0))
+    own = np.where(a_shared, 0, a.flits) + np.where(b_shared, 0, b.flits)
+    sent = np.where(a_shared, a.flits, np.where(b_shared, b.flits, 0))
+    meet = (shared > 0) & (not b.there) | (parts > 1)
+    summed = np.where(parts > 1, steps.c_flits / steps.depth, 0)
+    least = steps.count * np.maximum(steps.product, own + sent + summed)
+    return _Lines(meet & ~(a_shared & b_shared), shared, sent, own, least)
+
+
+def _line_cycles(
+    problem: StreamPlan, steps: Steps, timing: NocTiming, lines: _Lines, each: int
+) -> int:
+    """Cycles of a candidate, step by step on a line of tiles."""
+    cut = GridCut(*(int(column[each]) for column in steps.cut[:6]))
+    shared = ("", "a", "b")[int(lines.shared[each])]
+    tiles, roots = _tiles(problem.place.rows, cut, shared, problem.method)
+    line = LineSteps(
+        int(lines.sent[each]),
+        int(lines.own[each]),
+        own_first=True,
+        buffers=2,
+        product=int(steps.product[each]),
+        depth=int(steps.depth[each]) if cut.parts[2] > 1 else 0,
+        summed=int(steps.c_flits[each]),
+        combine=int(steps.combine[each]),
+        in_network=problem.method == "network",
+    )
+    return line_cycles(line, tiles, np.tile(roots, (int(steps.count[each]), 1)), timing)
+
+
 @lru_cache(1 << 10)
-def lines_of(
+def _tiles(
     rows: int, cut: GridCut, shared: str, method: str
 ) -> tuple[LineTiles, NDArray[np.int64]]:
     """The tiles of a cut of a grid, and from which of them blocks are multicast to each tree.

@@ -1,28 +1,78 @@
 """Multicasts along lines of tiles, each of which sends itself blocks as well: step by step.
 
 A block that a tile sends to itself leaves by its ejection port as one packet. Packets of a
-multicast take turns with such blocks there, in the order in which they ask. One that waits lies in
-its buffer until it has left by the port and by the next link. It holds up what comes behind it, of
-its own tree and of others. So a block at any tile holds up multicasts at all of them. Partial sums
-go between such blocks, and hold them up.
+multicast take turns with such blocks there, in the order in which they ask, and hold up what comes
+behind them (`line_packets`). So a block at any tile holds up multicasts at all of them. Partial
+sums go between such blocks, and hold them up.
+
+Here is what tiles do: in which turn each sends what, when it multiplies, and when it adds.
 """
 
-from enum import IntEnum
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compiled import Numbers, allocating, compiled, forget_stale, inlined
+from tlm.compiled import compiled, internal, prepare
 from tlm.interconnect.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
+from workloads.kernels.parts.line_packets import (
+    ASKED_HERE,
+    HERE,
+    HIGH,
+    LEAVES,
+    LOW,
+    NEVER,
+    NOBODY,
+    OPEN,
+    READY,
+    Packets,
+    Router,
+    Table,
+    Times,
+    ends_block,
+    grant,
+    leave,
+    no_packets,
+    pass_on,
+    room,
+    send,
+    send_own,
+    take_port,
+)
 
 _FOLLOWED_STEPS = 64
 """The others go on at the pace of the last ones."""
-_NEVER = 2**60
-_NOBODY = -1
 _OWN, _SUM, _SENT = range(3)
-_UP, _DOWN, _HERE = range(3)
+
+# Rows of `_Line.table`.
+_TURN = 0  # three of each step: what a tile sends next
+_START = 1  # when it begins to
+_LEFT = 2  # flits of a block of which packets have gone
+_DONE = 3  # how many products have ended
+_ENGINE = 4  # when the transfer engine is free
+_VECTOR = 5  # when the vector engine is
+_COUNTED = 6  # how many sums of its children a tile has added
+_PARENT, _AWAY, _BEHIND = 7, 8, 9  # see `LineTiles`
+_FIRST, _END = 10, 11  # where a tile's children begin and end in the next row
+_CHILDREN = 12
+_ASKS = 13  # whether it has to be found out again when a tile sends what is next
+_ROWS = 14
+
+# Of `_Line.times`.
+_ENDS = 0  # when products have ended; by step
+_RID = 1  # when partial sums have left; by pass
+_GOT = 2  # when they have come to the tile's parent
+_ADDED = 3  # when they have been added there
+_TIMES = 4
+
+# Rows of `_Line.groups`.
+_FROM, _TO = 0, 1  # tiles of a line
+_SOONEST = 2  # when the next event there is
+_PLACE = 3  # which it is: the way and the tile
+_CHANGED = 4  # whether that has to be found again
+_GROUP_ROWS = 5
 
 
 class LineSteps(NamedTuple):
@@ -77,32 +127,15 @@ class LineTiles(NamedTuple):
 
 def one_line(count: int) -> LineTiles:
     """A line of one tree whose tiles sum up nothing."""
-    none, zeros = np.full(count, _NOBODY), np.zeros(count + 1, dtype=np.int64)
+    none, zeros = np.full(count, NOBODY), np.zeros(count + 1, dtype=np.int64)
     ends = np.array([[0, count - 1]])
     return LineTiles(zeros[:-1], ends, 1, none, zeros[:-1], zeros, none[:0], none)
 
 
-class _Packet(IntEnum):
-    """Of a packet in a buffer."""
-
-    ROOT = 0  # the tile that has sent it
-    FLITS = 1
-    STEP = 2  # whose block it is the end of; -1: of none
-    COMES = 3  # when its first flit goes to the buffer
-
-
-_PACKET = len(_Packet)
-
-
-class _Router(NamedTuple):
+class _Laws(NamedTuple):
     """Cycles, and flits: see `NocTiming`."""
 
-    hop: int
-    ejection: int
     launch: int
-    packet: int
-    returns: int
-    places: int
     following: int  # from a last flit's leaving a tile's buffer to the next one's being in front
     credit: int  # of a tile to itself
     buffer: int  # into which a whole operand of a reduction goes
@@ -112,62 +145,28 @@ class _Router(NamedTuple):
     tail: int  # of its last flits
 
 
-class _Tiles(NamedTuple):
-    """What tiles do, by step or not, and by tile.
+class _Line(NamedTuple):
+    """Tiles, what they have done, and packets between them.
 
     Attributes:
-        come: When multicast blocks (0) and own ones (1) have come; shape (2, steps, tiles).
-        ends: When products have ended; shape (steps, tiles).
-        rid: When partial sums have left; shape (passes, tiles).
-        done: How many products have ended.
-        turn: Three of each step: what a tile sends next.
-        start: When it begins to.
-        ready: When a tile's next packet is in front (2), or the first one in the buffers behind
-            links up (0) and down (1) to it, if it has not asked for its ways; shape (3, tiles).
-        left: Flits of a block of which packets have gone.
-        engine: When the transfer engine is free.
-        port: When the ejection port is.
-        taken: Since when (0) and until when (1) a sum that is under way does; shape (2, tiles).
-        link: When the links up (0) and down (1) to a tile are; shape (2, tiles).
-        asked: When the packet that goes on (0), or that of the tile itself (1), asks for the link
-            that goes up (0) and down (1) from it; shape (2, 2, tiles).
-        queue: Packets in the buffers behind links, the first one first; shape (2, tiles, packets,
-            fields of `_Packet`).
-        held: How many; shape (2, tiles).
-        open: Ways that the first one, and that of the tile itself (2), has not got; shape (3,
-            tiles).
-        leaves: The cycle of its last flit, as far as it is known; shape (3, tiles).
-        gone: Those of the packets before, the last one first; shape (3, tiles, packets).
-        got: When partial sums have come to the tile's parent; shape (passes, tiles).
-        added: When they have been added there; shape (passes, tiles).
-        counted: How many sums of its children a tile has added.
-        vector: When the vector engine is free.
-        beside: Whether tiles of other lines may send sooner than was known; shape (1,).
+        steps: What each step takes.
+        laws: Of the network.
+        packets: In it.
+        table: Of tiles; shape (rows named above, tiles).
+        times: By step or pass; shape (4, steps + 1, tiles).
+        roots: From which tile a block is multicast to a tile; shape (steps, tiles).
+        stride: From each tile of a tree to the next one.
+        groups: Lines that meet in sums alone; shape (rows named above, lines).
     """
 
-    come: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    rid: NDArray[np.int64]
-    done: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    start: NDArray[np.int64]
-    ready: NDArray[np.int64]
-    left: NDArray[np.int64]
-    engine: NDArray[np.int64]
-    port: NDArray[np.int64]
-    taken: NDArray[np.int64]
-    link: NDArray[np.int64]
-    asked: NDArray[np.int64]
-    queue: NDArray[np.int64]
-    held: NDArray[np.int64]
-    open: NDArray[np.int64]
-    leaves: NDArray[np.int64]
-    gone: NDArray[np.int64]
-    got: NDArray[np.int64]
-    added: NDArray[np.int64]
-    counted: NDArray[np.int64]
-    vector: NDArray[np.int64]
-    beside: NDArray[np.int64]
+    steps: LineSteps
+    laws: _Laws
+    packets: Packets
+    table: Table
+    times: Times
+    roots: Table
+    stride: int
+    groups: Table
 
 
 def line_cycles(
@@ -182,29 +181,62 @@ def line_cycles(
             -1: from none.
         timing: Of the network.
     """
-    router = _Router(
-        timing.hop_cycles, timing.ejection_cycles, timing.launch_cycles, timing.packet_bound,
-        timing.return_cycles, timing.input_places,
-        max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.input_places),
-        credit_cycles(timing, 0), timing.fifo_depth, timing.hop_cycles + timing.reduce_cycles,
-        *_reduction_cycles(steps, timing),
-    )  # fmt: skip
     count, followed = len(roots), min(len(roots), _FOLLOWED_STEPS)
     if 0 < steps.depth < followed:
         followed -= followed % steps.depth
     half = followed // 2
     if 0 < steps.depth <= half:
         half -= half % steps.depth
-    now = _followed(steps, tiles, roots[:followed], router)
-    ends = now.ends.max(axis=1)
-    last = max(ends[-1], now.vector.max())
+    _ready()
+    line = _line(steps, tiles, roots[:followed], timing)
+    _follow(line)
+    ends = line.times[_ENDS, :followed].max(axis=1)
+    last = max(ends[-1], line.table[_VECTOR].max())
     pace = (ends[-1] - ends[half - 1]) / (followed - half) if followed < count else 0
     cycles: int = round(last + (count - followed) * pace)
     return cycles
 
 
+def _line(steps: LineSteps, tiles: LineTiles, roots: NDArray[np.int64], timing: NocTiming) -> _Line:
+    """A line before anything is sent."""
+    router = Router(
+        timing.hop_cycles, timing.ejection_cycles, timing.packet_bound, timing.return_cycles,
+        timing.input_places, steps.in_network,
+    )  # fmt: skip
+    laws = _Laws(
+        timing.launch_cycles,
+        max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.input_places),
+        credit_cycles(timing, 0), timing.fifo_depth, timing.hop_cycles + timing.reduce_cycles,
+        *_reduction_cycles(steps, timing),
+    )  # fmt: skip
+    count, size = len(roots), len(tiles.tree)
+    packets = no_packets(router, count, tiles.tree, tiles.ends)
+    packets.come[0, :, roots[0, tiles.tree] == NOBODY] = 0
+    if steps.own == 0:
+        packets.come[1] = 0
+    table = np.zeros((_ROWS, size), dtype=np.int64)
+    table[_ENGINE], table[_ASKS] = laws.launch, 1
+    table[_PARENT], table[_AWAY], table[_BEHIND] = tiles.parent, tiles.away, tiles.behind
+    table[_FIRST], table[_END] = tiles.first[:-1], tiles.first[1:]
+    table[_CHILDREN, : len(tiles.children)] = tiles.children
+    lines = tiles.ends.T if tiles.stride == 1 else [[0], [size - 1]]
+    groups = np.ones((_GROUP_ROWS, len(lines[0])), dtype=np.int64)
+    groups[_FROM], groups[_TO] = lines
+    times = np.full((_TIMES, count + 1, size), NEVER)
+    return _Line(
+        steps,
+        laws,
+        packets,
+        table,
+        times,
+        np.ascontiguousarray(roots[:, tiles.tree]),
+        tiles.stride,
+        groups,
+    )
+
+
 def _reduction_cycles(steps: LineSteps, timing: NocTiming) -> tuple[int, int, int]:
-    """The last fields of `_Router`."""
+    """The last fields of `_Laws`."""
     if not steps.in_network:
         return 0, 0, 0
     result = timing.reduction_cycles(1, steps.summed) - timing.hop_cycles - timing.reduce_cycles
@@ -214,536 +246,351 @@ def _reduction_cycles(steps: LineSteps, timing: NocTiming) -> tuple[int, int, in
     return result + 1, packet, timing.results_cycles(flits, interval) + timing.hop_cycles + 2
 
 
-@allocating
-def _followed(  # type: ignore[no-untyped-def]  # arrays
-    steps: LineSteps, tiles: LineTiles, roots, router: _Router
-) -> _Tiles:
-    """What tiles have done when all of it is done."""
-    count, size = len(roots), len(tiles.tree)
-    passes = count // steps.depth + 1 if steps.depth else 1
-    packets = max(1, router.places // router.packet)
-    now = _Tiles(
-        np.full((2, count, size), _NEVER),
-        np.full((count, size), _NEVER),
-        np.full((passes, size), _NEVER),
-        np.zeros(size, dtype=np.int64),
-        np.zeros(size, dtype=np.int64),
-        np.zeros(size, dtype=np.int64),
-        np.full((3, size), _NEVER),
-        np.zeros(size, dtype=np.int64),
-        np.full(size, router.launch),
-        np.zeros(size, dtype=np.int64),
-        np.zeros((2, size), dtype=np.int64),
-        np.zeros((2, size), dtype=np.int64),
-        np.full((2, 2, size), _NEVER),
-        np.zeros((2, size, packets, _PACKET), dtype=np.int64),
-        np.zeros((2, size), dtype=np.int64),
-        np.zeros((3, size), dtype=np.int64),
-        np.zeros((3, size), dtype=np.int64),
-        np.full((3, size, packets), -router.places - router.hop),
-        np.full((passes, size), _NEVER),
-        np.full((passes, size), _NEVER),
-        np.zeros(size, dtype=np.int64),
-        np.zeros(size, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-    )
-    for tile in range(size):
-        if roots[0, tiles.tree[tile]] == _NOBODY:
-            now.come[0, :, tile] = 0
-        if steps.own == 0:
-            now.come[1, :, tile] = 0
-    for tile in range(size):
-        _settle(now, steps, tiles, roots, tile, router)
-    # Lines beside each other meet in sums alone.
-    groups = len(tiles.ends) if tiles.stride == 1 else 1
-    soonest = np.empty((2, groups), dtype=np.int64)
-    for group in range(groups):
-        _look(now, tiles, soonest, group)
-    while True:
-        group = int(soonest[0].argmin())
-        if soonest[0, group] == _NEVER:
-            return now
-        way, tile = divmod(soonest[1, group], size)
-        kind = _kind(steps, now.turn[tile])
-        if way != _HERE:
-            _pass_on(now, steps, tiles, roots, way, tile, router)
-        elif kind == _OWN:
-            _send_own(now, steps, tile, router)
-            _go_on(now, steps, tiles, roots, tile, router)
-        elif kind == _SENT:
-            _send_packet(now, steps, tiles, roots, tile, router)
-        elif steps.in_network:
-            _reduce(now, steps, tiles, tile, router)
-            now.beside[0] = 1
-            for number in range(tiles.first[tile], tiles.first[tile + 1]):
-                _go_on(now, steps, tiles, roots, tiles.children[number], router)
-            _go_on(now, steps, tiles, roots, tile, router)
-        else:
-            _send_sum(now, steps, tiles, tile, router)
-            now.beside[0] = 1
-            _go_on(now, steps, tiles, roots, tiles.parent[tile], router)
-            _go_on(now, steps, tiles, roots, tile, router)
-        if now.beside[0]:
-            now.beside[0] = 0
-            for group in range(groups):
-                _look(now, tiles, soonest, group)
-        else:
-            _look(now, tiles, soonest, group)
-
-
 @compiled
-def _look(now: _Tiles, tiles: LineTiles, soonest: Numbers[Any], group: int) -> None:
-    """Find the next event on a line of tiles: when it is, and its place in ``ready``."""
-    size = len(tiles.tree)
-    first, last = 0, size - 1
-    if tiles.stride == 1:
-        first, last = tiles.ends[group]
-    soonest[0, group] = _NEVER
-    for way in range(3):
-        for tile in range(first, last + 1):
-            if now.ready[way, tile] < soonest[0, group]:
-                soonest[0, group], soonest[1, group] = now.ready[way, tile], way * size + tile
+def _follow(line: _Line) -> None:
+    """Have tiles do all that they have to."""
+    steps, table, groups = line.steps, line.table, line.groups
+    size = table.shape[1]
+    while True:
+        _settle(line)
+        group = _next_group(line)
+        if groups[_SOONEST, group] == NEVER:
+            return
+        groups[_CHANGED, group] = 1
+        way, tile = groups[_PLACE, group] // size, groups[_PLACE, group] % size
+        kind = _kind(steps, table[_TURN, tile])
+        if way != HERE:
+            ended = ends_block(line.packets, way, tile)
+            _left_root(line, pass_on(line.packets, way, tile))
+            if ended:
+                _go_on(line, tile)
+        elif kind == _OWN:
+            _send_own(line, tile)
+            _go_on(line, tile)
+        elif kind == _SENT:
+            if _send_packet(line, tile):
+                _go_on(line, tile)
+        elif steps.in_network:
+            _reduce(line, tile)
+            _look_at_all(line)
+            for number in range(table[_FIRST, tile], table[_END, tile]):
+                _go_on(line, table[_CHILDREN, number])
+            _go_on(line, tile)
+        else:
+            _send_sum(line, tile)
+            _look_at_all(line)
+            _go_on(line, table[_PARENT, tile])
+            _go_on(line, tile)
 
 
-@inlined
+@internal
+def _look_at_all(line: _Line) -> None:
+    """Have the next event found again on all lines: their tiles may send sooner than was known."""
+    for group in range(line.groups.shape[1]):
+        line.groups[_CHANGED, group] = 1
+
+
+@internal
+def _next_group(line: _Line) -> int:
+    """The line with the next event."""
+    groups, ready, size = line.groups, line.packets.table, line.table.shape[1]
+    found = 0
+    for group in range(groups.shape[1]):
+        if groups[_CHANGED, group]:
+            soonest = NEVER
+            for way in range(3):
+                for tile in range(groups[_FROM, group], groups[_TO, group] + 1):
+                    if ready[READY + way, tile] < soonest:
+                        soonest = ready[READY + way, tile]
+                        groups[_PLACE, group] = way * size + tile
+            groups[_SOONEST, group], groups[_CHANGED, group] = soonest, 0
+        if groups[_SOONEST, group] < groups[_SOONEST, found]:
+            found = group
+    return found
+
+
+@internal
 def _kind(steps: LineSteps, turn: int) -> int:
     """What a tile sends in a turn."""
     kind = turn % 3
     return kind if steps.own_first else 2 - kind
 
 
-@inlined
-def _ended(now: _Tiles, steps: LineSteps, turn: int) -> int:
+@internal
+def _ended(line: _Line, turn: int) -> int:
     """The last step of the pass whose partial sums are sent in a turn; -1: of none."""
-    step = turn // 3 - 2
-    if steps.depth == 0 or step < 0 or step >= len(now.ends):
+    step, depth, count = turn // 3 - 2, line.steps.depth, len(line.roots)
+    if depth == 0 or step < 0 or step >= count:
         return -1
-    return step if (step + 1) % steps.depth == 0 or step + 1 == len(now.ends) else -1
+    return step if (step + 1) % depth == 0 or step + 1 == count else -1
 
 
-@compiled
-def _go_on(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], tile: int, router: _Router
-) -> None:
-    """Have a tile multiply and add; find out when it, and who waits for it, sends what is next."""
-    before = now.done[tile]
-    _multiply(now, steps, tile)
-    if not steps.in_network and _add(now, steps, tiles, tile):
-        _multiply(now, steps, tile)
-        now.beside[0] = 1
-        for number in range(tiles.first[tile], tiles.first[tile + 1]):
-            _settle(now, steps, tiles, roots, tiles.children[number], router)
-    _settle(now, steps, tiles, roots, tile, router)
-    if now.done[tile] > before:
-        first, last = tiles.ends[tiles.tree[tile]]
-        for other in range(first, last + 1, tiles.stride):
-            if now.ready[_HERE, other] == _NEVER and _kind(steps, now.turn[other]) == _SENT:
-                _settle(now, steps, tiles, roots, other, router)
+@internal
+def _go_on(line: _Line, tile: int) -> None:
+    """Have a tile multiply and add: it, and who waits for it, may send what is next."""
+    table, packets = line.table, line.packets.table
+    before = table[_DONE, tile]
+    _multiply(line, tile)
+    if not line.steps.in_network and _add(line, tile):
+        _multiply(line, tile)
+        _look_at_all(line)
+        for number in range(table[_FIRST, tile], table[_END, tile]):
+            table[_ASKS, table[_CHILDREN, number]] = 1
+    table[_ASKS, tile] = 1
+    if table[_DONE, tile] > before:
+        for other in range(packets[LOW, tile], packets[HIGH, tile] + 1, line.stride):
+            waits = packets[READY + HERE, other] == NEVER
+            if waits and _kind(line.steps, table[_TURN, other]) == _SENT:
+                table[_ASKS, other] = 1
 
 
-@compiled
-def _multiply(now: _Tiles, steps: LineSteps, tile: int) -> None:
+@internal
+def _multiply(line: _Line, tile: int) -> None:
     """Work on all that has come to a tile."""
-    while now.done[tile] < len(now.ends):
-        step = now.done[tile]
-        begin = max(now.come[0, step, tile], now.come[1, step, tile])
-        if steps.depth and step % steps.depth == 0 and step >= 2 * steps.depth:
-            begin = max(begin, now.rid[step // steps.depth - 2, tile])
-        if begin == _NEVER:
+    come, times, depth = line.packets.come, line.times, line.steps.depth
+    for step in range(line.table[_DONE, tile], len(line.roots)):
+        begin = max(come[0, step, tile], come[1, step, tile])
+        if depth and step % depth == 0 and step >= 2 * depth:
+            begin = max(begin, times[_RID, step // depth - 2, tile])
+        if begin == NEVER:
             break
-        before = now.ends[step - 1, tile] if step else 0
-        now.ends[step, tile] = max(begin, before) + steps.product
-        now.done[tile] += 1
+        before = times[_ENDS, step - 1, tile] if step else 0
+        times[_ENDS, step, tile] = max(begin, before) + line.steps.product
+        line.table[_DONE, tile] += 1
 
 
-@compiled
-def _settle(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], tile: int, router: _Router
-) -> None:
-    """Find out when a tile asks for what it sends next."""
-    if now.left[tile] or now.open[_HERE, tile]:
+@internal
+def _settle(line: _Line) -> None:
+    """Find out when tiles ask for what they send next."""
+    for group in range(line.groups.shape[1]):
+        if line.groups[_CHANGED, group]:
+            for tile in range(line.groups[_FROM, group], line.groups[_TO, group] + 1):
+                if line.table[_ASKS, tile]:
+                    line.table[_ASKS, tile] = 0
+                    _settle_tile(line, tile)
+
+
+@internal
+def _settle_tile(line: _Line, tile: int) -> None:
+    """The same of one tile."""
+    table, packets, steps = line.table, line.packets.table, line.steps
+    if table[_LEFT, tile] or packets[OPEN + HERE, tile]:
         return
-    _turn(now, steps, tiles, roots, tile)
-    now.ready[_HERE, tile] = _NEVER
-    step, kind = now.turn[tile] // 3, _kind(steps, now.turn[tile])
-    if step >= len(now.ends) + 2:
+    _turn(line, tile)
+    packets[READY + HERE, tile] = NEVER
+    step, kind = table[_TURN, tile] // 3, _kind(steps, table[_TURN, tile])
+    if step >= len(line.roots) + 2:
         return
     before, known = step - steps.buffers, 0
+    credit = line.laws.credit + line.laws.launch
     if kind == _SUM:
-        known = _sum_known(now, steps, tiles, tile, router)
+        known = _sum_known(line, tile)
     elif before >= 0 and kind == _OWN:
-        known = now.ends[before, tile] + router.credit + router.launch
+        known = line.times[_ENDS, before, tile] + credit
     elif before >= 0:
-        first, last = tiles.ends[tiles.tree[tile]]
-        for other in range(first, last + 1, tiles.stride):
-            credit = router.credit + router.hop * abs(other - tile)
-            known = max(known, now.ends[before, other] + credit + router.launch)
-    now.start[tile] = min(_NEVER, max(now.engine[tile], known))
-    if now.start[tile] == _NEVER:
+        for other in range(packets[LOW, tile], packets[HIGH, tile] + 1, line.stride):
+            hops = line.packets.router.hop * abs(other - tile)
+            known = max(known, line.times[_ENDS, before, other] + credit + hops)
+    start = min(NEVER, max(table[_ENGINE, tile], known))
+    table[_START, tile] = start
+    if start == NEVER:
         return
-    now.ready[_HERE, tile] = max(now.start[tile], now.gone[_HERE, tile, 0] + router.following)
+    free = line.packets.gone[HERE, 0, tile] + line.laws.following
+    packets[READY + HERE, tile] = max(start, free)
     if kind == _SUM and steps.in_network:
-        _meet(now, steps, tiles, tile, router)
+        _meet(line, tile)
 
 
-@compiled
-def _turn(now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], tile: int) -> None:
+@internal
+def _turn(line: _Line, tile: int) -> None:
     """Find the next turn in which a tile sends anything."""
-    count = len(now.ends)
-    while now.turn[tile] < 3 * (count + 2):
-        step, kind = now.turn[tile] // 3, _kind(steps, now.turn[tile])
-        if kind == _SUM and _ended(now, steps, now.turn[tile]) >= 0:
-            if steps.in_network or tiles.parent[tile] != _NOBODY:
+    table, steps, count = line.table, line.steps, len(line.roots)
+    while table[_TURN, tile] < 3 * (count + 2):
+        step, kind = table[_TURN, tile] // 3, _kind(steps, table[_TURN, tile])
+        if kind == _SUM:
+            sends = steps.in_network or table[_PARENT, tile] != NOBODY
+            if sends and _ended(line, table[_TURN, tile]) >= 0:
                 return
         elif step < count:
             if kind == _OWN and steps.own:
                 return
-            if kind == _SENT and roots[step, tiles.tree[tile]] == tile:
+            if kind == _SENT and line.roots[step, tile] == tile:
                 return
-        now.turn[tile] += 1
+        table[_TURN, tile] += 1
 
 
-@inlined
-def _leave(now: _Tiles, way: int, tile: int, time: int) -> None:
-    """Have a packet leave a buffer, its last flit in a cycle."""
-    for number in range(now.gone.shape[2] - 1, 0, -1):
-        now.gone[way, tile, number] = now.gone[way, tile, number - 1]
-    now.gone[way, tile, 0] = time
-
-
-@inlined
-def _room(now: _Tiles, way: int, tile: int, flits: int, router: _Router) -> int:
-    """Cycle in which the flit leaves a buffer whose place the last one of a packet takes.
-
-    `_NEVER` if it is not known yet.
-    """
-    packets = now.gone.shape[2]
-    held = now.held[way, tile] if way != _HERE else 0
-    if held >= packets:
-        return _NEVER
-    beside = flits + (packets - 1) * router.packet
-    left = now.gone[way, tile, packets - 1 - held]
-    return int(left - min(router.places - beside, router.packet - 1))
-
-
-@inlined
-def _pass_port(
-    now: _Tiles, steps: LineSteps, tile: int, asks: int, flits: int, router: _Router
-) -> None:
-    """Have a packet leave by a tile's port: before a sum that comes later, or behind it.
-
-    A sum of the network comes in packets, which take turns with those of multicasts.
-    """
-    time = max(asks, now.port[tile])
-    if time + flits > now.taken[0, tile] and time < now.taken[1, tile]:
-        if steps.in_network and flits <= router.packet:
-            now.taken[1, tile] += flits
-            flits += router.packet
-        else:
-            time = now.taken[1, tile]
-    now.port[tile] = time + flits
-
-
-@inlined
-def _take_port(now: _Tiles, tile: int, asks: int, flits: int) -> int:
-    """Have a sum leave by a tile's port that asks for it later than now; when it has."""
-    begin = max(asks, now.port[tile], now.taken[1, tile])
-    if begin > now.taken[1, tile]:
-        now.taken[0, tile] = begin
-    now.taken[1, tile] = begin + flits
-    return int(now.taken[1, tile])
-
-
-@compiled
-def _send_own(now: _Tiles, steps: LineSteps, tile: int, router: _Router) -> None:
+@internal
+def _send_own(line: _Line, tile: int) -> None:
     """Send a tile's block through its port."""
-    _pass_port(now, steps, tile, now.ready[_HERE, tile], steps.own, router)
-    come = now.port[tile] + router.ejection
-    now.come[1, now.turn[tile] // 3, tile] = come
-    room = come - router.places + router.returns
-    now.engine[tile] = max(now.start[tile] + steps.own, room)
-    _leave(now, _HERE, tile, come - 1)
-    now.ready[_HERE, tile] = _NEVER
-    now.turn[tile] += 1
+    table, own, router = line.table, line.steps.own, line.packets.router
+    last = send_own(line.packets, tile, own, table[_TURN, tile] // 3)
+    free = last + 1 - router.places + router.returns
+    table[_ENGINE, tile] = max(table[_START, tile] + own, free)
+    table[_TURN, tile] += 1
 
 
-@compiled
-def _send_packet(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], root: int,
-    router: _Router,
-) -> None:  # fmt: skip
-    """Bring a packet of a block to the front of its root's buffer: it asks for its ways."""
-    time = now.ready[_HERE, root]
-    now.ready[_HERE, root] = _NEVER
-    if now.left[root] == 0:
-        now.left[root] = steps.sent
-    flits = min(router.packet, now.left[root])
-    now.left[root] -= flits
-    last = now.left[root] == 0
+@internal
+def _send_packet(line: _Line, root: int) -> bool:
+    """Send a packet of a block to a root's tree; whether it is the last one."""
+    table, packets, sent = line.table, line.packets, line.steps.sent
+    if table[_LEFT, root] == 0:
+        table[_LEFT, root] = sent
+    flits = min(packets.router.packet, table[_LEFT, root])
+    table[_LEFT, root] -= flits
+    last = table[_LEFT, root] == 0
     if last:
-        room = _room(now, _HERE, root, flits, router) + router.returns + 1
-        now.engine[root] = max(now.start[root] + steps.sent, room)
-    step, (low, high) = now.turn[root] // 3, tiles.ends[tiles.tree[root]]
-    now.leaves[_HERE, root] = _eject(now, steps, root, time, flits, step if last else -1, router)
-    up, down = root < high, root > low
-    now.open[_HERE, root] = int(up) + int(down)
-    if up:
-        now.asked[_UP, 1, root] = time + router.hop
-    if down:
-        now.asked[_DOWN, 1, root] = time + router.hop
-    if not up and not down:
-        _left_root(now, steps, tiles, roots, root, router)
-    if up:
-        _grant(now, steps, tiles, roots, _UP, root, router)
-    if down:
-        _grant(now, steps, tiles, roots, _DOWN, root, router)
-    if last:
-        _go_on(now, steps, tiles, roots, root, router)
+        free = room(packets, HERE, root, flits) + packets.router.returns + 1
+        table[_ENGINE, root] = max(table[_START, root] + sent, free)
+    send(packets, root, flits, table[_TURN, root] // 3 if last else NOBODY)
+    if packets.table[OPEN + HERE, root] == 0:
+        _left_root(line, root)
+    for way in range(HERE):
+        if packets.table[ASKED_HERE + way, root] < NEVER:
+            _left_root(line, grant(packets, way, root))
+    return bool(last)
 
 
-@compiled
-def _pass_on(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], way: int, tile: int,
-    router: _Router,
-) -> None:  # fmt: skip
-    """Have the first packet in the buffer behind a link ask for the port and for the next link."""
-    time, packet = now.ready[way, tile], now.queue[way, tile, 0]
-    now.ready[way, tile] = _NEVER
-    flits, step, tree = (
-        packet[_Packet.FLITS],
-        packet[_Packet.STEP],
-        tiles.tree[packet[_Packet.ROOT]],
-    )
-    low, high = tiles.ends[tree]
-    now.leaves[way, tile] = time
-    if tiles.tree[tile] == tree:
-        now.leaves[way, tile] = _eject(now, steps, tile, time, flits, step, router)
-    if tile == (high if way == _UP else low):
-        _leave_buffer(now, way, tile, router)
-        _grant(now, steps, tiles, roots, way, tile - 1 if way == _UP else tile + 1, router)
+@internal
+def _left_root(line: _Line, root: int) -> None:
+    """Go on behind a packet that has left its root's buffer, if one has."""
+    if root == NOBODY:
+        return
+    table, left = line.table, line.packets.table[LEAVES + HERE, root]
+    leave(line.packets, HERE, root, left)
+    if table[_LEFT, root]:
+        line.packets.table[READY + HERE, root] = left + line.laws.following
     else:
-        now.open[way, tile] = 1
-        now.asked[way, 0, tile] = time + router.hop
-        _grant(now, steps, tiles, roots, way, tile, router)
-    if step >= 0 and tiles.tree[tile] == tree:
-        _go_on(now, steps, tiles, roots, tile, router)
+        table[_TURN, root] += 1
+        table[_ASKS, root] = 1
 
 
-@compiled
-def _eject(
-    now: _Tiles, steps: LineSteps, tile: int, time: int, flits: int, step: int, router: _Router
-) -> int:
-    """Have a packet leave by a tile's port; the cycle of its last flit.
-
-    ``step``: whose block it is the end of.
-    """
-    _pass_port(now, steps, tile, time, flits, router)
-    come = now.port[tile] + router.ejection
-    if step >= 0:
-        now.come[0, step, tile] = come
-    return int(come - 1)
-
-
-@compiled
-def _grant(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], way: int, tile: int,
-    router: _Router,
-) -> None:  # fmt: skip
-    """Give the link that goes up (0) or down (1) from a tile to who asks first, if there is room.
-
-    If a packet leaves its buffer by it, there is room in that, and so on towards the root.
-    """
-    onward = 1 if way == _UP else -1
-    while 0 <= tile < len(tiles.tree):
-        there = tile + onward
-        local = int(now.asked[way, 1, tile] < now.asked[way, 0, tile])
-        asked = now.asked[way, local, tile]
-        if asked == _NEVER:
-            return
-        source = _HERE if local else way
-        flits, step, root = _first(now, tiles, source, tile)
-        if local:
-            sent = steps.sent - now.left[tile]
-            flits = sent % router.packet if sent % router.packet else router.packet
-            step = now.turn[tile] // 3 if now.left[tile] == 0 else -1
-        room = _room(now, way, there, flits, router)
-        if room == _NEVER:
-            return
-        now.asked[way, local, tile] = _NEVER
-        time = max(asked, now.link[way, there], room + router.returns)
-        now.link[way, there] = time + flits
-        packet = now.queue[way, there, now.held[way, there]]
-        packet[_Packet.ROOT], packet[_Packet.FLITS] = root, flits
-        packet[_Packet.STEP], packet[_Packet.COMES] = step, time
-        now.held[way, there] += 1
-        if now.held[way, there] == 1:
-            now.ready[way, there] = max(time, now.gone[way, there, 0] + 1 - router.hop)
-        now.leaves[source, tile] = max(now.leaves[source, tile], time + flits - 1)
-        now.open[source, tile] -= 1
-        if now.open[source, tile]:
-            return
-        if local:
-            _left_root(now, steps, tiles, roots, tile, router)
-            return
-        _leave_buffer(now, way, tile, router)
-        tile -= onward
-
-
-@inlined
-def _first(now: _Tiles, tiles: LineTiles, way: int, tile: int) -> tuple[int, int, int]:
-    """Flits, step and root of the first packet in a buffer; a tile is its own root."""
-    if way == _HERE:
-        return 0, 0, tile
-    packet = now.queue[way, tile, 0]
-    return packet[_Packet.FLITS], packet[_Packet.STEP], packet[_Packet.ROOT]
-
-
-@compiled
-def _leave_buffer(now: _Tiles, way: int, tile: int, router: _Router) -> None:
-    """Have the first packet leave the buffer behind a link: the next one comes to its front."""
-    _leave(now, way, tile, now.leaves[way, tile])
-    now.held[way, tile] -= 1
-    for number in range(now.held[way, tile]):
-        for field in range(_PACKET):
-            now.queue[way, tile, number, field] = now.queue[way, tile, number + 1, field]
-    if now.held[way, tile]:
-        comes = now.queue[way, tile, 0, _Packet.COMES]
-        now.ready[way, tile] = max(comes, now.leaves[way, tile] + 1 - router.hop)
-
-
-@compiled
-def _left_root(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, roots: Numbers[Any], root: int,
-    router: _Router,
-) -> None:  # fmt: skip
-    """Go on behind a packet that has left its root's buffer."""
-    _leave(now, _HERE, root, now.leaves[_HERE, root])
-    if now.left[root]:
-        now.ready[_HERE, root] = now.leaves[_HERE, root] + router.following
-    else:
-        now.turn[root] += 1
-        _settle(now, steps, tiles, roots, root, router)
-
-
-@compiled
-def _sum_known(now: _Tiles, steps: LineSteps, tiles: LineTiles, tile: int, router: _Router) -> int:
+@internal
+def _sum_known(line: _Line, tile: int) -> int:
     """When a tile has what it adds to a sum, and room for that where it goes."""
-    step = _ended(now, steps, now.turn[tile])
-    known = now.ends[step, tile]
-    if not steps.in_network:
-        number = step // steps.depth
-        end, behind = tiles.first[tile + 1], tiles.behind[tile]
-        if end > tiles.first[tile]:
-            known = max(known, now.added[number, tiles.children[end - 1]])
-        if behind != _NOBODY:
-            credit = router.credit + router.hop * tiles.away[tile]
-            known = max(known, now.added[number, behind] + credit)
-    return int(known + router.launch)
+    table, times, laws = line.table, line.times, line.laws
+    step = _ended(line, table[_TURN, tile])
+    known = times[_ENDS, step, tile]
+    if not line.steps.in_network:
+        number = step // line.steps.depth
+        end, behind = table[_END, tile], table[_BEHIND, tile]
+        if end > table[_FIRST, tile]:
+            known = max(known, times[_ADDED, number, table[_CHILDREN, end - 1]])
+        if behind != NOBODY:
+            credit = laws.credit + line.packets.router.hop * table[_AWAY, tile]
+            known = max(known, times[_ADDED, number, behind] + credit)
+    return int(known + laws.launch)
 
 
-@compiled
-def _send_sum(now: _Tiles, steps: LineSteps, tiles: LineTiles, tile: int, router: _Router) -> None:
+@internal
+def _send_sum(line: _Line, tile: int) -> None:
     """Send a tile's partial sum to its parent, through that one's port."""
-    parent, number = tiles.parent[tile], _ended(now, steps, now.turn[tile]) // steps.depth
-    asks = now.ready[_HERE, tile] + router.hop * tiles.away[tile]
-    come = _take_port(now, parent, asks, steps.summed)
-    now.got[number, tile] = come + router.ejection
-    buffered = router.places * (tiles.away[tile] + 1)
-    held = come - buffered if steps.summed > buffered else 0
-    now.engine[tile] = max(now.ready[_HERE, tile] + steps.summed, held)
-    now.rid[number, tile] = now.engine[tile]
-    now.ready[_HERE, tile] = _NEVER
-    now.turn[tile] += 1
+    table, router, summed = line.table, line.packets.router, line.steps.summed
+    number, away = _ended(line, table[_TURN, tile]) // line.steps.depth, table[_AWAY, tile]
+    ready = line.packets.table[READY + HERE, tile]
+    come = take_port(line.packets, table[_PARENT, tile], ready + router.hop * away, summed)
+    line.times[_GOT, number, tile] = come + router.ejection
+    buffered = router.places * (away + 1)
+    left = max(ready + summed, come - buffered if summed > buffered else 0)
+    _sent_sum(line, tile, number, left)
 
 
-@compiled
-def _add(now: _Tiles, steps: LineSteps, tiles: LineTiles, tile: int) -> bool:
+@internal
+def _sent_sum(line: _Line, tile: int, number: int, left: int) -> None:
+    """Go on behind the sum of a pass that leaves a tile in a cycle."""
+    line.times[_RID, number, tile], line.table[_ENGINE, tile] = left, left
+    line.packets.table[READY + HERE, tile] = NEVER
+    line.table[_TURN, tile] += 1
+
+
+@internal
+def _add(line: _Line, tile: int) -> bool:
     """Have a tile add what has come from its children, in their order; whether there is any."""
-    first, end = tiles.first[tile], tiles.first[tile + 1]
-    before = now.counted[tile]
+    table, times, steps = line.table, line.times, line.steps
+    first, end = table[_FIRST, tile], table[_END, tile]
+    before = table[_COUNTED, tile]
     while end > first:
-        number, place = divmod(now.counted[tile], end - first)
-        if number == len(now.got):
-            break
-        step, child = (
-            min((number + 1) * steps.depth, len(now.ends)) - 1,
-            tiles.children[first + place],
+        number, place = (
+            table[_COUNTED, tile] // (end - first),
+            table[_COUNTED, tile] % (end - first),
         )
-        if now.got[number, child] == _NEVER or now.done[tile] <= step:
+        step = min((number + 1) * steps.depth, len(line.roots)) - 1
+        child = table[_CHILDREN, first + place]
+        if times[_GOT, number, child] == NEVER or table[_DONE, tile] <= step:
             break
-        begin = max(now.got[number, child], now.ends[step, tile])
-        now.vector[tile] = max(now.vector[tile], begin) + steps.combine
-        now.added[number, child] = now.vector[tile]
-        now.counted[tile] += 1
-        if place + 1 == end - first and tiles.parent[tile] == _NOBODY:
-            now.vector[tile] += steps.combine
-            now.rid[number, tile] = now.vector[tile]
-    return bool(now.counted[tile] > before)
+        begin = max(times[_GOT, number, child], times[_ENDS, step, tile])
+        table[_VECTOR, tile] = max(table[_VECTOR, tile], begin) + steps.combine
+        times[_ADDED, number, child] = table[_VECTOR, tile]
+        table[_COUNTED, tile] += 1
+        if place + 1 == end - first and table[_PARENT, tile] == NOBODY:
+            table[_VECTOR, tile] += steps.combine
+            times[_RID, number, tile] = table[_VECTOR, tile]
+    return bool(table[_COUNTED, tile] > before)
 
 
-@compiled
-def _meet(now: _Tiles, steps: LineSteps, tiles: LineTiles, tile: int, router: _Router) -> None:
+@internal
+def _meet(line: _Line, tile: int) -> None:
     """Have the root of a sum ask for it when the last operand is ready; the others wait for it."""
-    root = tile if tiles.parent[tile] == _NOBODY else tiles.parent[tile]
-    latest = _start_of_sum(now, root, now.turn[tile])
-    for number in range(tiles.first[root], tiles.first[root + 1]):
-        child = tiles.children[number]
-        start = _start_of_sum(now, child, now.turn[tile])
-        latest = max(latest, min(_NEVER, start + router.reduced * tiles.away[child]))
-    now.ready[_HERE, tile] = _NEVER
-    if latest < _NEVER:
-        now.ready[_HERE, root] = latest
-        now.beside[0] = 1
+    table, ready = line.table, line.packets.table
+    root = tile if table[_PARENT, tile] == NOBODY else table[_PARENT, tile]
+    latest = _start_of_sum(line, root, table[_TURN, tile])
+    for number in range(table[_FIRST, root], table[_END, root]):
+        child = table[_CHILDREN, number]
+        start = _start_of_sum(line, child, table[_TURN, tile])
+        latest = max(latest, min(NEVER, start + line.laws.reduced * table[_AWAY, child]))
+    ready[READY + HERE, tile] = NEVER
+    if latest < NEVER:
+        ready[READY + HERE, root] = latest
+        _look_at_all(line)
 
 
-@inlined
-def _start_of_sum(now: _Tiles, tile: int, turn: int) -> int:
+@internal
+def _start_of_sum(line: _Line, tile: int, turn: int) -> int:
     """When a tile begins to send in a turn, if that has come."""
-    here = now.turn[tile] == turn and now.left[tile] == 0
-    return now.start[tile] if here else _NEVER
+    here = line.table[_TURN, tile] == turn and line.table[_LEFT, tile] == 0
+    return int(line.table[_START, tile]) if here else NEVER
 
 
-@compiled
-def _reduce(now: _Tiles, steps: LineSteps, tiles: LineTiles, root: int, router: _Router) -> None:
+@internal
+def _reduce(line: _Line, root: int) -> None:
     """Combine the partial sums of a root and of its children in the network."""
-    number, result = _ended(now, steps, now.turn[root]) // steps.depth, now.ready[_HERE, root]
-    asks = result + router.result - router.ejection - steps.summed
-    come = _take_port(now, root, asks, steps.summed) + router.ejection
-    now.vector[root] = max(now.vector[root], come) + steps.combine
-    first, end = tiles.first[root], tiles.first[root + 1]
+    table, steps, laws, ejection = line.table, line.steps, line.laws, line.packets.router.ejection
+    number = _ended(line, table[_TURN, root]) // steps.depth
+    result = line.packets.table[READY + HERE, root]
+    asks = result + laws.result - ejection - steps.summed
+    come = take_port(line.packets, root, asks, steps.summed) + ejection
+    table[_VECTOR, root] = max(table[_VECTOR, root], come) + steps.combine
+    first, end = table[_FIRST, root], table[_END, root]
     for at in range(first - 1, end):
-        tile = root if at < first else tiles.children[at]
-        left = now.start[tile] + steps.summed
-        if steps.summed > router.buffer:
-            left = max(left, _held(now, steps, tiles, root, tile, result, router))
-        now.rid[number, tile] = left
-    for at in range(first - 1, end):
-        tile = root if at < first else tiles.children[at]
-        now.engine[tile], now.ready[_HERE, tile] = now.rid[number, tile], _NEVER
-        now.turn[tile] += 1
+        tile = root if at < first else table[_CHILDREN, at]
+        left = table[_START, tile] + steps.summed
+        if steps.summed > laws.buffer:
+            left = max(left, _held(line, root, tile, result))
+        _sent_sum(line, tile, number, left)
 
 
-@compiled
-def _held(
-    now: _Tiles, steps: LineSteps, tiles: LineTiles, root: int, tile: int, result: int,
-    router: _Router,
-) -> int:  # fmt: skip
+@internal
+def _held(line: _Line, root: int, tile: int, result: int) -> int:
     """When the tail of an operand that is longer than a buffer has gone into its tile's buffer.
 
     Each packet leaves when the one before it has left the next router. So an operand waits for
     those that it meets within so many hops as there are packets ahead of its tail.
     """
-    away, ahead = tiles.away[tile], (steps.summed - router.buffer - 1) // router.buffer
+    table, laws = line.table, line.laws
+    away, ahead = table[_AWAY, tile], (line.steps.summed - laws.buffer - 1) // laws.buffer
     latest = result
     if away > ahead:
         latest = 0
-        for at in range(tiles.first[root], tiles.first[root + 1]):
-            other = tiles.children[at]
-            if (other < root) == (tile < root) and tiles.away[other] >= away - ahead:
-                latest = max(latest, now.start[other] + router.reduced * tiles.away[other])
+        for at in range(table[_FIRST, root], table[_END, root]):
+            other = table[_CHILDREN, at]
+            if (other < root) == (tile < root) and table[_AWAY, other] >= away - ahead:
+                start = table[_START, other]
+                latest = max(latest, start + laws.reduced * table[_AWAY, other])
     near = min(ahead, away)
-    packets = ahead * router.operands + (ahead - near) * router.reduced
-    return int(latest + packets - (away - near) * router.reduced + router.tail)
+    packets = ahead * laws.operands + (ahead - near) * laws.reduced
+    return int(latest + packets - (away - near) * laws.reduced + laws.tail)
 
 
-forget_stale(_followed)
+@cache
+def _ready() -> None:
+    """Compile, or load what was compiled."""
+    prepare(_follow)
