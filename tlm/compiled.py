@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_
 
 import numpy as np
 from numba import njit, types
+from numba.core.registry import CPUDispatcher
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.extending import overload, register_jitable
 
@@ -48,10 +49,20 @@ def compiled(function: _Function) -> _Function:
 def internal(function: _Function) -> _Function:
     """The same, for a function that compiled ones alone call: a third less to compile.
 
-    Python, which would have to take named tuples apart for it, finds nothing to call.
+    What takes Python's named tuples apart for it is left out. Called by Python it raises TypeError.
     """
     made: _Function = njit(**_OPTIONS | {"no_cpython_wrapper": True})(function)
+    if hasattr(made, "py_func"):  # else $NUMBA_DISABLE_JIT
+        made.__class__ = _Internal  # type: ignore[assignment]  # Numba has no other way
     return made
+
+
+class _Internal(CPUDispatcher):
+    """Of a function that Python cannot call: without this the process would break down."""
+
+    def __call__(self, *arguments: object, **named: object) -> None:
+        del arguments, named
+        raise TypeError(f"{self.py_func.__name__}: called by Python; compiled functions alone can")
 
 
 def unlocked(function: _Function) -> _Function:

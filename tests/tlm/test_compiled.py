@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from tlm.compiled import compiled, prepare
+from tlm.compiled import compiled, internal, prepare
 
 _SOURCES = {
     "plain_columns": """
@@ -47,7 +47,7 @@ def twice(index: Address) -> int:
     "plain_whole": """
 import plain_part as part
 from plain_law import law_of
-from tlm.compiled import compiled, prepare
+from tlm.compiled import compiled, internal, prepare
 
 @compiled
 def run(index: int, more: bool) -> int:
@@ -127,3 +127,21 @@ def _last_of(pair: _Pair) -> int:
 def test_named_tuples_are_of_the_types_of_their_fields() -> None:
     prepare(_last_of)
     assert _last_of(_Pair(np.arange(5, dtype=np.int32), 3)) == 7
+
+
+@internal
+def _half(index: int) -> int:
+    return index // 2
+
+
+@compiled
+def _quarter(index: int) -> int:
+    return _half(_half(index))
+
+
+def test_internal_functions_are_called_by_compiled_ones_alone() -> None:
+    """They have nothing that Python could call: the process would break down."""
+    prepare(_quarter)
+    assert _quarter(9) == 2
+    with pytest.raises(TypeError, match="_half: called by Python"):
+        _half(9)
