@@ -38,10 +38,6 @@ from workloads.machine.place import Place
 
 _CROSSING = 0.4
 """Of a multicast's time, what trees across it lose where trees share links (measured at lt)."""
-_TAKEN = 0.6
-"""Of a step's multicasts, what waits for the loads of a step (measured at lt)."""
-_HELD = 0.7
-"""Of a step's multicasts, what waits for loads that results have held up (measured at lt)."""
 
 
 def stream_gemm_cycles(plan: StreamPlan, timing: NocTiming) -> int:
@@ -191,6 +187,7 @@ class _Way(NamedTuple):
     next: Numbers  # to its next one, where no further one follows
     held: Numbers  # the same where blocks of C leave at the same time
     behind: tuple[Numbers, bool]  # whether its buffers, and its loads, wait for partial blocks
+    early: Numbers = 0  # of ``begin``, for which channels have loaded second blocks
 
 
 def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -> tuple[_Way, _Way]:
@@ -244,20 +241,22 @@ def _loaded(
         before = a_served + np.where(direct, b_served, 0)
     else:
         before = b_served + np.where(direct, 0, a_served * (1 + steps.ahead))
-    if not edge.at_tiles:
-        # Where one tile loads A and another one B, the nearer one has asked for two blocks before
-        # the farther one's.
-        single = _apart(steps) & (a.loads == 1) & (b.loads == 1)
-        sooner = np.where(steps.count > 1, 2, 1) * (b_served if operand is a else a_served)
-        before = np.where(single, own + sooner, before)
-        before = before + np.where(operand.shared, 0, _early_cycles(steps))
     queue = a_served + b_served - own
     # A sender has two buffers: it asks again when what was in one of them has left.
-    turn, following, held = alone + queue + operand.hold, np.maximum(own + queue, network), 0
+    turn, following = alone + queue + operand.hold, np.maximum(own + queue, network)
+    held: Numbers = 0
+    early: Numbers = 0
     if not edge.at_tiles:
-        following, held = _turns_at_the_edge(
-            steps, operand, ((alone + queue + network) / 2, alone, network), (a_served, b_served)
-        )
+        both, one = a.shared & b.shared, b.shared & ~a.shared
+        first, second = _behind_cycles(steps)[operand is b]
+        early = np.where(both, second, 0)
+        before = np.where(both, first + second, before)
+        before = before + np.where(operand.shared, 0, _early_cycles(steps))
+        following = (alone + queue + network) / 2
+        held = np.where(both, following, 0)
+        # Blocks of A that go straight to their tiles come to the ports before those of B.
+        straight = a_served + _load(a).alone_cycles(a.way) - _load(a).served_cycles + b.hold
+        following = np.where(one, np.maximum(following, straight), following)
         turn = 2 * following
     return _Way(
         begin=alone + before - own + np.where(operand.shared, spread, 0),
@@ -267,36 +266,8 @@ def _loaded(
         held=held,
         # A channel at the tile loads while they are sent.
         behind=(operand.shared if edge.at_tiles else True, not edge.at_tiles),
+        early=early,
     )
-
-
-def _turns_at_the_edge(
-    steps: Steps,
-    operand: Operand,
-    cycles: tuple[Numbers, Numbers, Numbers],
-    served: tuple[Numbers, Numbers],
-) -> tuple[Numbers, Numbers]:
-    """Fields ``turn`` and ``held`` of blocks that go through the network to those who send them.
-
-    Args:
-        steps: The steps.
-        operand: Which one.
-        cycles: A turn elsewhere, a load alone, and a step's multicasts.
-        served: For which a channel is busy with a step's loads of A, and of B.
-    """
-    (turn, alone, network), (a, b), (a_served, b_served) = cycles, (steps.a, steps.b), served
-    a_law, own = _load(a), _load(operand).served_cycles
-    # Lines that share blocks ask for both at once, and take in the next ones behind them.
-    lines = steps.cut.n_rows * steps.cut.k_rows
-    beside = np.maximum(0, (a_served + b_served) / lines - own)
-    both = a.shared & b.shared
-    behind = 0 if operand is a else a_law.served_cycles
-    taken = np.maximum(operand.flits, _TAKEN * network)
-    turn = np.where(both, alone + behind + taken, turn)
-    # Blocks of A that go straight to their tiles come to the ports before those of B.
-    straight = a_served + a_law.alone_cycles(a.way) - a_law.served_cycles + b.hold
-    turn = np.where(b.shared & ~a.shared, np.maximum(turn, straight), turn)
-    return turn, np.where(both, alone + beside + _HELD * network, 0)
 
 
 def _begin_cycles(operands: tuple[_Way, _Way], ported: tuple[Numbers, Numbers]) -> Numbers:
@@ -339,7 +310,8 @@ def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Num
     waited = waited + np.where(alone, 0, turned * left)
     held = np.where(steps.passes > 1, way.held, 0)
     slowed = (steps.depth - 1) * pace + (count - steps.depth + 1) * held
-    asked = np.maximum(pairs * way.turn + (count - 2 * pairs) * way.next, slowed)
+    turns = pairs * way.turn + (count - 2 * pairs) * way.next - way.early
+    asked = np.maximum(turns, slowed)
     if way.behind[1]:
         asked = asked + np.where(asked > 0, turned * left, 0)
     return np.maximum.reduce([hidden, waited, asked])
@@ -361,7 +333,10 @@ def _channel(place: Place, steps: Steps) -> _Channel:
     loads = a + b
     if place.offchip.at_tiles:
         loads = np.where(_apart(steps), np.maximum(a, b), loads)
-    ahead = a * steps.ahead + (0 if place.offchip.at_tiles else _early_cycles(steps))
+    ahead = a * steps.ahead
+    if not place.offchip.at_tiles:
+        early = np.minimum(*(second for _, second in _behind_cycles(steps)))
+        ahead = ahead + np.where(steps.a.shared & steps.b.shared, early, _early_cycles(steps))
     store: Any = _store(steps)
     paced = np.maximum(store.served_cycles, store.sent_flits)
     # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
@@ -381,6 +356,21 @@ def _burst_cycles(steps: Steps, channel: _Channel, pace: Numbers) -> Numbers:
     burst = np.maximum(0, channel.posted - 3 * steps.product)
     waits = (steps.cut.k_cols > 1) & (pace <= steps.product)
     return (steps.passes - 1) * np.where(waits, burst, 0)
+
+
+def _behind_cycles(steps: Steps) -> tuple[tuple[Numbers, Numbers], tuple[Numbers, Numbers]]:
+    """What a channel serves before the last first block of A, and of B: first ones, second ones.
+
+    Of tiles that send what they load: all ask at once, and the nearer ones for two blocks.
+    """
+    cut, again = steps.cut, steps.count > 1
+    a, b = (_load(each).served_cycles for each in (steps.a, steps.b))
+    second_a = cut.a_behind_a2 * a + cut.a_behind_b2 * b
+    second_b = cut.b_behind_a2 * a + cut.b_behind_b2 * b
+    return (
+        (steps.a.loads * a + cut.a_behind_b * b, np.where(again, second_a, 0)),
+        (steps.b.loads * b + cut.b_behind_a * a, np.where(again, second_b, 0)),
+    )
 
 
 def _early_cycles(steps: Steps) -> Numbers:

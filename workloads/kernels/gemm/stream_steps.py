@@ -40,6 +40,14 @@ class CutFigures(NamedTuple):
     a_way: Numbers  # hops between a channel and the farthest tile that loads A from it
     b_way: Numbers
     c_way: Numbers  # and that stores C to it
+    # Asked for before the last first block of A: first ones of B, and second ones of A and of B.
+    a_behind_b: Numbers
+    a_behind_a2: Numbers
+    a_behind_b2: Numbers
+    # Before that of B: first ones of A, and second ones.
+    b_behind_a: Numbers
+    b_behind_a2: Numbers
+    b_behind_b2: Numbers
 
     @property
     def parts(self) -> tuple[Numbers, Numbers, Numbers]:
@@ -152,12 +160,50 @@ def _figures(place: Place, cut: GridCut) -> CutFigures:
         place.offchip,
     )
     if edge is None:
-        return CutFigures._make((*cut, 0, 0, 0, *hops, both, 0, 0, 0))
+        return CutFigures._make((*cut, 0, 0, 0, *hops, both, 0, 0, 0, *[0] * 6))
     number, away = of_tiles(edge, place.rows, place.cols)
     moving = (*senders.values(), _mask(place, plan.results()))
     busiest = [int(np.bincount(number[tiles]).max()) for tiles in moving]
     ways = [int(away[tiles].max()) for tiles in moving]
-    return CutFigures._make((*cut, *busiest, *hops, both, *ways))
+    behind = _asked_before(place, number, away, (senders["a"], senders["b"]))
+    return CutFigures._make((*cut, *busiest, *hops, both, *ways, *behind))
+
+
+def _asked_before(
+    place: Place,
+    number: NDArray[np.int64],
+    away: NDArray[np.int64],
+    senders: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> list[int]:
+    """What tiles ask a channel for before the last of them asks for its first block, the most.
+
+    A tile asks for its first blocks of A and of B, and then for its second ones, a cycle each. The
+    farther a tile is from its channel, the later its requests come.
+
+    Args:
+        place: The tiles.
+        number: Shape (rows, columns): the channel of each.
+        away: Shape (rows, columns): hops to it.
+        senders: Shape (rows, columns): which tiles load A, and which load B.
+
+    Returns:
+        The last six fields of `CutFigures`.
+    """
+    a, b = senders
+    come = away * place.timing.hop_cycles
+    turns = (0 * come, 1 * a, a + 1 * b, 2 * a + 1)  # of first blocks of A and of B, of second ones
+    asked = [come + turn for turn in turns]
+    loads = (a, b, a, b)
+    found = np.zeros(6, dtype=np.int64)
+    for channel in np.unique(number):
+        here = number == channel
+        times = [each[here & mask] for each, mask in zip(asked, loads, strict=True)]
+        for first, others in enumerate(((1, 2, 3), (0, 2, 3))):
+            if len(times[first]):
+                last = times[first].max()
+                counts = [int((times[other] < last).sum()) for other in others]
+                found[3 * first :][:3] = np.maximum(found[3 * first :][:3], counts)
+    return [*map(int, found)]
 
 
 def _mask(place: Place, sets: Iterable[TileSet]) -> NDArray[np.bool_]:
