@@ -194,16 +194,14 @@ def _asked_before(
     turns = (0 * come, 1 * a, a + 1 * b, 2 * a + 1)  # of first blocks of A and of B, of second ones
     asked = [come + turn for turn in turns]
     loads = (a, b, a, b)
-    found = np.zeros(6, dtype=np.int64)
-    for channel in np.unique(number):
-        here = number == channel
-        times = [each[here & mask] for each, mask in zip(asked, loads, strict=True)]
-        for first, others in enumerate(((1, 2, 3), (0, 2, 3))):
-            if len(times[first]):
-                last = times[first].max()
-                counts = [int((times[other] < last).sum()) for other in others]
-                found[3 * first :][:3] = np.maximum(found[3 * first :][:3], counts)
-    return [*map(int, found)]
+    found = []
+    for first, others in enumerate(((1, 2, 3), (0, 2, 3))):
+        last = np.full(number.max() + 1, -1)
+        np.maximum.at(last, number[loads[first]], asked[first][loads[first]])
+        for other in others:
+            sooner = loads[other] & (asked[other] < last[number])
+            found.append(int(np.bincount(number[sooner], minlength=1).max()))
+    return found
 
 
 def _mask(place: Place, sets: Iterable[TileSet]) -> NDArray[np.bool_]:
