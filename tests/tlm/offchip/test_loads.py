@@ -13,6 +13,8 @@ from tests.tlm.programs import TIMING, program_of, tile
 from tests.tlm.trace.test_loosely import Notes
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
+from tlm.engines.lt.behind import Behind
+from tlm.engines.lt.contention.held import Taken
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
@@ -201,6 +203,29 @@ def test_who_waits_to_send_a_block_keeps_nobody_from_asking(
     assert sent[0] == pytest.approx(sent[1], abs=130)  # two blocks earlier or later
     notes = Notes()
     assert run_lt(program, TIMING, offchip=edge, recorder=notes).cycles == lt.cycles
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 3), st.data())
+def test_parts_of_a_load_are_all_of_its_tiles(
+    rows: int, cols: int, apart: int, data: st.DataObject
+) -> None:
+    """Those that a transfer which waits keeps busy wait, too; all others ask at once."""
+    tiles = TileSet(range(0, rows * apart, apart), range(1, 1 + cols))
+    senders = data.draw(st.sets(st.tuples(st.integers(0, rows * apart - 1), st.integers(0, cols))))
+    behind = Behind(rows * apart, cols + 1, turned=False)
+    for row, col in senders:
+        one = Send(TileSet.tile(row, col), np.array([0]), np.array([0]), 1)
+        behind.append(Taken(0, one, {}))
+    free, busy = behind.split(Load(tiles, 8))
+    asked = [(row, col) for row in tiles.rows for col in tiles.cols]
+    for parts, expected in (
+        (free, [tile for tile in asked if tile not in senders]),
+        (busy, [tile for tile in asked if tile in senders]),
+    ):
+        found = [(row, col) for part in parts for row in part.tiles.rows for col in part.tiles.cols]
+        assert sorted(found) == expected
+        assert all(part.flits == 8 for part in parts)
 
 
 @settings(deadline=None, max_examples=30)
