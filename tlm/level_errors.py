@@ -78,7 +78,7 @@ class Cases(NamedTuple):
 
 
 class Kin(NamedTuple):
-    """Checked cases of a kernel on all chips, in all its variants.
+    """Checked cases of a kernel on chips that are alike, in all its variants.
 
     Attributes:
         cases: The cases.
@@ -253,19 +253,24 @@ def _step_on(
     of_kernel = load_chips().by_kernel.get((kernel, variant, memory), [])
     checked = [(p.chip, _checked(p, level)) for p in of_kernel if level == "perf" or p.at]
     cases = [case for known_as, case in checked if known_as == name]
-    kin = _kin(kernel, memory) if level == "lt" and checked else None
+    kin = _kin(kernel, memory, own=name == "rtl") if level == "lt" and checked else None
     return LevelStep.of(cases or [case for _, case in checked], kin)
 
 
 @lru_cache(1 << 6)
-def _kin(kernel: str, memory: bool) -> Kin:
-    """Cases of `lt` against `at`: few ran there, those that cost little."""
+def _kin(kernel: str, memory: bool, *, own: bool) -> Kin:
+    """Cases of `lt` against `at`: few ran there, those that cost little.
+
+    Those of the project's ``own`` tiles are not like others: engines and messages share banks, and
+    a channel of off-chip memory fills the links of its column.
+    """
     points = [
         point
         for (name, _, in_memory), of in load_chips().by_kernel.items()
         for point in of
         if (name, in_memory) == (kernel, memory) and point.at
     ]
+    points = [point for point in points if (point.chip == "rtl") == own] or points
     return Kin.of([_checked(p, "lt") for p in points], [(p.chip, p.case) for p in points])
 
 

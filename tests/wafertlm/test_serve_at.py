@@ -64,7 +64,7 @@ def test_on_the_grid_serving_pays_what_an_iteration_takes_at_at(
 
 
 def test_the_router_decides_at_level_at(model: str, tmp_path: Path) -> None:
-    batch, seconds = Batch(((24, 0),), 0, 0, 1), []
+    batch, seconds = Batch(((40, 0),), 0, 0, 1), []
     for more in ((), ("noc.packet_flits=1",)):
         price = serving_model(find_model(model), find_chip(CHIP, (*SET, *more)))
         assert isinstance(price, TilePrice)

