@@ -156,14 +156,19 @@ def _first_banks(program: Program, orders: Mapping[str, Order], banks: int) -> d
 
 
 def _spread_sums(program: Program, orders: Mapping[str, Order]) -> set[str]:
-    """Blocks whose rows weight-stationary products read, add to and write, fold by fold."""
-    return {
-        program.buffers[each.task.c].within or each.task.c
-        for each in program.operations()
-        if isinstance(each, Work)
-        and isinstance(each.task, Gemm)
-        and orders[each.task.a] is Order.PACKED
-    }
+    """Blocks whose rows weight-stationary products read, add to and write, fold by fold.
+
+    Blocks that move to or from off-chip memory have no gaps.
+    """
+    summed, moved = set[str](), set[str | None]()
+    for each in program.operations():
+        if isinstance(each, OffChip):
+            moved |= {each.source, each.target}
+        task = each.task if isinstance(each, Work) else None
+        if isinstance(task, Gemm) and orders[task.a] is Order.PACKED:
+            summed.add(task.c)
+    whole = {name: program.buffers[name].within or name for name in program.buffers}
+    return {whole[name] for name in summed} - {whole[name] for name in moved if name}
 
 
 def _spread(place: BufferPlace, size: int, banks: int) -> BufferPlace:

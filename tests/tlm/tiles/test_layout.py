@@ -7,7 +7,7 @@ import pytest
 from tests.tlm.programs import TIMING
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.packets import TileSet
-from tlm.program import Buffer, Program, Work
+from tlm.program import Buffer, Program, Store, Work
 from tlm.program.data import Gemm, Vector
 from tlm.program.operations import Engine
 from tlm.tiles.banked import Rows
@@ -91,3 +91,8 @@ def test_rows_that_a_product_adds_to_begin_where_those_before_them_end() -> None
     full = used_words(places)
     assert place_buffers(built, 16, TILE.banks, full) == places
     assert place_buffers(built, 16, TILE.banks, full - 1)["output"].row_words == 16
+    stored = Program(
+        1, 1, {}, lambda: iter([*work, Store(tiles, 64, source="row", target="far")]),
+        buffers | {"far": Buffer(1, 32, 32, offchip=True)},
+    )  # fmt: skip
+    assert place_buffers(stored, 16, TILE.banks, TILE.words)["output"].row_words == 16
