@@ -206,7 +206,7 @@ def test_serving_at_lt_has_the_interval_of_its_interpolation() -> None:
         mean = figure["mean"] if isinstance(figure, dict) else figure
         assert ends["low"] <= mean <= ends["high"], name
     assert found["tbt_ms"]["mean"] != closed["tbt_ms"]["mean"]
-    assert 0 < found["error"]["level_pct"] < 3
+    assert 0 < found["error"]["level_pct"] < 5  # the nearest problems of other chips count, too
     assert found["error"]["rests_on"]["noc"]["level"] == "lt"
     assert any(note.startswith("interval: by how far interpolation") for note in found["notes"])
 
