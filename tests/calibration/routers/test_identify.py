@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from calibration.experiment import LawContradictedError
+from calibration.routers import contention
 from calibration.routers.buffering import Buffering
 from calibration.routers.contention import Contention
 from calibration.routers.multicast import Multicast
@@ -67,8 +68,13 @@ def subject(mesh_spec: MeshSpec) -> MadeUp:
         ({"y_first": True, "lock_on_transfer": True}, 0.3),
     ],
 )
-def test_arbiters(subject: Subject, form: dict[str, Any], off_cycles: float) -> None:
+def test_arbiters(
+    subject: Subject, form: dict[str, Any], off_cycles: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     true = replace(TRUE, **form)
+    if off_cycles:  # all forms are tried, trees among them
+        monkeypatch.setattr(contention, "LONGEST_TURNAROUND_CYCLES", 1)
+        monkeypatch.setattr(contention, "LONGEST_RETURN_CYCLES", 1)
     experiment = Contention(subject)
     cases = experiment.fit_cases()
     values = play_model(cases, true)
