@@ -48,7 +48,7 @@ def test_values_are_taken_from_a_latent_cache(grid: tuple[int, int], memory: boo
     for plan in latent_plans(tiles):
         apart = replace(plan, shape=replace(LATENT, latent=False))
         wanted = [each.tolist() for each in run(apart, latent=True)]
-        for seed in range(3):
+        for seed in range(2):
             assert [each.tolist() for each in run(plan, seed, latent=True)] == wanted
         if memory:
             program = build(plan)

@@ -11,6 +11,7 @@ Arrivals: gamma-distributed gaps of a given mean and coefficient of variation; 1
 
 import math
 import re
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -114,6 +115,7 @@ def sample(lengths: Lengths | int, requests: int, rng: np.random.Generator) -> N
     return np.maximum(np.rint(drawn), 1).astype(np.int64)
 
 
+@cache  # tens of milliseconds, and a search for a rate draws many loads
 def fit(lengths: Lengths) -> "stats.rv_frozen":
     """The beta distribution with these statistics.
 

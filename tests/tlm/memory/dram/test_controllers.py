@@ -28,7 +28,8 @@ _LOOPS = [(1, 1), (1, 48), (3, 2), (4, 16)]
 def test_every_request_ends_in_the_same_tick(
     pattern: str, writes: float, bits: int, requesters: int, depth: int, device: Device, name: str
 ) -> None:
-    count = 30 if pattern == "strided" or depth == 1 else 120
+    few = pattern == "strided" or depth == 1
+    count = 30 if few else 120 if requesters == 1 else 60
     traffic = DramTraffic(
         pattern=pattern, requests=count, requesters=requesters, write_fraction=writes, seed=31
     )
