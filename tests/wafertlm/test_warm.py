@@ -18,6 +18,7 @@ _COMMANDS = [
     f"kernel summa {_GEMM} --level at --noc lt",
     f"kernel summa {_GEMM} --level at --compute perf",
     f"kernel summa {_GEMM} --level perf",
+    *(f"kernel {name}-gemm {_WAFER} --level perf" for name in ("stream", "partitioned")),
     f"kernel mesh-gemv {_GEMM.replace('64,', '1,', 1)} --level lt",
     f"kernel flat-attention {_ATTENTION} --level lt",
     f"kernel flash-attention-3 {_ATTENTION} --level lt --memory perf",
