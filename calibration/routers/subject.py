@@ -1,7 +1,7 @@
 """A mesh under calibration: its Verilog, what has been found out of it, and what it cannot be."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -292,7 +292,7 @@ class Subject(Runs):
 
     def meeting(self, goal: ReductionGoal, size: Size | None = None) -> int:
         """Most operands of a reduction that meet in one router."""
-        return HandshakeMesh(*(size or self.fit), self.timing).most_meeting(goal)
+        return _most_meeting(size or self.fit, self.timing, goal)
 
     def can_name(self, size: Size, goal: Goal) -> bool:
         """Whether headers can name a set or a reduction."""
@@ -376,3 +376,13 @@ def _places(side: int, rng: np.random.Generator) -> range:
     """Places on a side: one, some next to each other, or every second or third."""
     first, last = sorted(int(value) for value in rng.integers(0, side, 2))
     return range(first, last + 1, int(rng.integers(1, 4)))
+
+
+@lru_cache(1 << 12)  # experiments draw the same reductions again
+def _most_meeting(size: Size, timing: NocTiming, goal: ReductionGoal) -> int:
+    return _model(size, timing).most_meeting(goal)
+
+
+@lru_cache(4)
+def _model(size: Size, timing: NocTiming) -> HandshakeMesh:
+    return HandshakeMesh(*size, timing)
