@@ -167,23 +167,30 @@ class _Run:
             ScenesMixedError: if a scene ran into the next one.
         """
         deliveries = simulate(self._size, self._packets)
-        parts = np.searchsorted(deliveries.packet, [first for first, _ in self._sends])
-        bounds = [*parts.tolist(), len(deliveries.packet)]
+        first = np.searchsorted(deliveries.packet, [first for first, _ in self._sends])
+        bounds = [*first.tolist(), len(deliveries.packet)]
+        counts = np.diff(bounds)
+        scene_of = np.repeat(np.arange(len(counts)), counts)
         heads, tails = deliveries.head_ejected, deliveries.tail_ejected
+        latest = np.maximum(heads, tails)
+        late = latest >= self._starts[scene_of + 1]
+        if late.any():
+            label = self._scenes[scene_of[late.argmax()]].label
+            raise ScenesMixedError(f"scene '{label}' ran into the next one")
+        # Of heads and tails together: whole numbers, of all scenes at once.
+        both = heads + tails - 2 * self._starts[scene_of]
+        weights = np.arange(len(both)) - first[scene_of] + 1
+        summed = np.diff(np.concatenate([[0], np.cumsum(weights * both)])[bounds])
         figures = []
         for index, scene in enumerate(self._scenes):
             mine, own = slice(*bounds[index : index + 2]), slice(*self._sends[index])
-            cycles = np.stack([heads[mine], tails[mine]])
-            if cycles.max(initial=0) >= self._starts[index + 1]:
-                raise ScenesMixedError(f"scene '{scene.label}' ran into the next one")
             if scene.from_tail:
-                figures.append(float(cycles.max() - deliveries.tail_injected[own].max()))
+                figures.append(float(latest[mine].max() - deliveries.tail_injected[own].max()))
             elif scene.whole:
-                figures.append(float(cycles.max() - deliveries.head_injected[own].min()))
+                figures.append(float(latest[mine].max() - deliveries.head_injected[own].min()))
             else:
-                weights = np.arange(1, cycles.shape[1] + 1)
-                middle = cycles.mean(axis=0) - self._starts[index]
-                figures.append(float(np.average(middle, weights=weights)))
+                weight = counts[index] * (counts[index] + 1) // 2
+                figures.append(float(summed[index] / 2 / weight))
         return figures
 
 
