@@ -98,7 +98,7 @@ def test_a_bound_of_bandwidth(kernel: Run) -> None:
 @pytest.mark.parametrize(
     ("chip", "grid", "shape"),
     [
-        ("npusim-large", "8x8", "1,16,16,512,1024,128,128"),
+        ("npusim-large", "8x8", "1,16,16,256,512,128,128"),
         ("npusim-small", "4x8", "1,8,8,1,2048,128,128"),
     ],
 )
