@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tlm.compiled import Numbers, inlined
+from tlm.compiled import Numbers, internal
 from workloads.kernels.attention.flat_costs import Slices, Stored, Together
 
 
@@ -19,7 +19,7 @@ class Free(NamedTuple):
     ahead: int
 
 
-@inlined
+@internal
 def ask(
     at: Numbers[tuple[int, int]], into: int, slot: int, free: int, cost: Slices, ask: int,
     now: Free,
@@ -34,13 +34,13 @@ def ask(
     return Free(now.matrix, now.vector, start + ask, served, max(now.ahead, cost.ahead))
 
 
-@inlined
+@internal
 def serve(asked: int, served: int, ahead: int, now: Free) -> int:
     """When a channel has served all that its tiles ask for, the last one at ``asked``."""
     return max(max(now.channel, asked - now.ahead) + served, asked + served - ahead)
 
 
-@inlined
+@internal
 def send(
     at: Numbers[tuple[int, int]], there: int, slot: int, come: int, free: int, cost: Slices,
     now: Free,
@@ -51,7 +51,7 @@ def send(
     return Free(now.matrix, now.vector, start + cost.port, now.channel, now.ahead)
 
 
-@inlined
+@internal
 def meet(parts: int, rows: Together, now: Free) -> Free:
     """Parts of rows come together, and the result goes out: the vector engine waits for it."""
     if not rows.sends and rows.spread == 0:  # a tile has whole rows
@@ -61,7 +61,7 @@ def meet(parts: int, rows: Together, now: Free) -> Free:
     return Free(now.matrix, start + rows.spread, start + rows.port, now.channel, now.ahead)
 
 
-@inlined
+@internal
 def store(made: int, cost: Stored, now: Free) -> Free:
     """Store a result that has been made."""
     sent = max(now.transfer, made) + cost.port

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tlm.compiled import Numbers, inlined
+from tlm.compiled import Numbers, internal
 
 
 class Order(NamedTuple):
@@ -64,13 +64,13 @@ class Item(NamedTuple):
     end: int
 
 
-@inlined
+@internal
 def begin(work: Numbers[tuple[int, int]], order: Order) -> Item:
     """The first item."""
     return _item(work, order, 0, 0, 0, 0, _turns(order, 0), True)
 
 
-@inlined
+@internal
 def following(work: Numbers[tuple[int, int]], order: Order, item: Item) -> Item:
     """The item after one that is not the last of all."""
     block, first, end = item.block, item.first, item.end
@@ -86,14 +86,14 @@ def following(work: Numbers[tuple[int, int]], order: Order, item: Item) -> Item:
     return _item(work, order, stream, block, item.load + (1 if brings else 0), first, end, brings)
 
 
-@inlined
+@internal
 def mask_of(work: Numbers[tuple[int, int]], masks: Numbers[int], item: Item) -> int:
     """Number of an item's mask; below 0: it has none."""
     place = item.block - work[item.stream, WHOLE]
     return masks[work[item.stream, MASK] + place] if place >= 0 else -1
 
 
-@inlined
+@internal
 def _item(
     work: Numbers[tuple[int, int]], order: Order, stream: int, block: int, load: int, first: int,
     end: int, brings: bool,
@@ -103,14 +103,14 @@ def _item(
     return Item(stream, block, last, load, brings, frees, first, end)
 
 
-@inlined
+@internal
 def _turns(order: Order, first: int) -> int:
     """Behind the last of the streams that take turns from one on."""
     own = order.alike if order.alike > 1 else order.streams
     return min(first + order.states, (first // own + 1) * own)
 
 
-@inlined
+@internal
 def _having(work: Numbers[tuple[int, int]], stream: int, end: int, block: int) -> int:
     """The first stream from one on that has a block; the end if none has."""
     while stream < end and work[stream, BLOCKS] <= block:

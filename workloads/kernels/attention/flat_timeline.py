@@ -4,7 +4,7 @@ It follows one tile of a group's diagonal, which loads slices and sends them on.
 along rows keep all tiles of a group in step with it.
 """
 
-from tlm.compiled import Numbers, compiled, forget_stale, inlined
+from tlm.compiled import Numbers, compiled, forget_stale, internal
 from workloads.kernels.attention.flat_costs import Costs, Slices
 from workloads.kernels.attention.flat_engines import Free, ask, meet, send, store
 from workloads.kernels.attention.flat_order import Item, Order, begin, following, mask_of
@@ -19,7 +19,7 @@ _ROWS = 17
 SCRATCH_SHAPE = _ROWS, 2
 
 
-@inlined
+@internal
 def _scores(
     at: Numbers[tuple[int, int]], item: Item, number: int, order: Order, costs: Costs, now: Free
 ) -> Free:
@@ -35,7 +35,7 @@ def _scores(
     return Free(end, now.vector, now.transfer, now.channel, now.ahead)
 
 
-@inlined
+@internal
 def _bring_values(
     at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: Free
 ) -> Free:
@@ -46,7 +46,7 @@ def _bring_values(
     return now
 
 
-@inlined
+@internal
 def _ask_queries(
     at: Numbers[tuple[int, int]], stream: int, order: Order, costs: Costs, now: Free
 ) -> Free:
@@ -57,7 +57,7 @@ def _ask_queries(
     return now
 
 
-@inlined
+@internal
 def _wait_for_own(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now: Free) -> Free:
     """Hold the first rows up at the other tiles' ports, which write slices of their own first.
 
@@ -73,7 +73,7 @@ def _wait_for_own(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now:
     return Free(now.matrix, now.vector, now.transfer + held, now.channel, now.ahead)
 
 
-@inlined
+@internal
 def _wait_for_block(parts: int, free: int, come: int, cost: Slices, now: Free) -> Free:
     """Hold what comes together up, on its way back to the other tiles of a row.
 
@@ -85,7 +85,7 @@ def _wait_for_block(parts: int, free: int, come: int, cost: Slices, now: Free) -
     return Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
 
 
-@inlined
+@internal
 def _bring_keys(
     at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: Free
 ) -> Free:
@@ -102,7 +102,7 @@ def _bring_keys(
     return now
 
 
-@inlined
+@internal
 def _ask_block(
     at: Numbers[tuple[int, int]], values: bool, load: int, loads: int, order: Order, costs: Costs,
     now: Free,
@@ -116,7 +116,7 @@ def _ask_block(
     return now
 
 
-@inlined
+@internal
 def _output(
     at: Numbers[tuple[int, int]], item: Item, number: int, order: Order, costs: Costs, now: Free
 ) -> Free:
@@ -134,7 +134,7 @@ def _output(
     return Free(end, now.vector, now.transfer, now.channel, now.ahead)
 
 
-@inlined
+@internal
 def _finish(at: Numbers[tuple[int, int]], state: int, aside: int, costs: Costs, now: Free) -> Free:
     """A stream's output comes together, and is put where it belongs.
 
@@ -161,7 +161,7 @@ def _finish(at: Numbers[tuple[int, int]], state: int, aside: int, costs: Costs, 
     return now
 
 
-@inlined
+@internal
 def _bring_mask(
     at: Numbers[tuple[int, int]], mask: int, loads: Numbers[tuple[int, int]], order: Order,
     costs: Costs, now: Free,
@@ -178,7 +178,7 @@ def _bring_mask(
     return now
 
 
-@inlined
+@internal
 def _bring_aside(at: Numbers[tuple[int, int]], parts: int, costs: Costs) -> int:
     """Another tile of a row brings a mask, all a column; when its interface is free.
 
@@ -190,7 +190,7 @@ def _bring_aside(at: Numbers[tuple[int, int]], parts: int, costs: Costs) -> int:
     return begin + costs.mask.port
 
 
-@inlined
+@internal
 def _bring(
     at: Numbers[tuple[int, int]], slot: int, free: int, cost: Slices, costs: Costs, now: Free
 ) -> Free:
@@ -199,7 +199,7 @@ def _bring(
     return ask(at, _MASK, slot, free, cost, costs.ask, now)
 
 
-@inlined
+@internal
 def _first_asks(order: Order) -> int:
     """Requests of a tile for all for which it has room, before anything has come."""
     masks = 1 if order.padded else 0
@@ -209,7 +209,7 @@ def _first_asks(order: Order) -> int:
     return states + masks + (held if order.shared else 2 * held)
 
 
-@inlined
+@internal
 def _first_ask(place: int, order: Order) -> tuple[int, int]:
     """What such a request is for, and which of its kind: Q, K, mask and V, then what follows."""
     states, held = min(order.states, order.streams), min(order.held, order.loads)
@@ -230,7 +230,7 @@ def _first_ask(place: int, order: Order) -> tuple[int, int]:
     return (_K_IN, place + 1) if place < held - 1 else (_V_IN, place - held + 2)
 
 
-@inlined
+@internal
 def _cost(into: int, costs: Costs) -> Slices:
     """Of what comes to a buffer."""
     if into == _MASK:
@@ -238,7 +238,7 @@ def _cost(into: int, costs: Costs) -> Slices:
     return costs.q if into == _Q_IN else (costs.k if into == _K_IN else costs.v)
 
 
-@inlined
+@internal
 def _ask_at_first(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now: Free) -> Free:
     """Ask for all for which there is room.
 
