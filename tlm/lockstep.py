@@ -8,12 +8,14 @@ from simpy import Environment, Event
 from simpy.events import EventPriority
 
 # SimPy's own are 0 and 1. In a cycle, when all that happens there has:
+#: a tile's sequencer offers a credit;
+CREDITS_LEAVE = EventPriority(2)
 #: a memory channel's node looks whether an answer may leave;
-NODE_LOOKS = EventPriority(2)
+NODE_LOOKS = EventPriority(3)
 #: the channel takes and gives what it can, which its node and with it the network goes by;
-CHANNEL_WORKS = EventPriority(3)
+CHANNEL_WORKS = EventPriority(4)
 #: models simulate it.
-_BEHIND_ALL, _BEHIND_MODELS = EventPriority(4), EventPriority(5)
+_BEHIND_ALL, _BEHIND_MODELS = EventPriority(5), EventPriority(6)
 
 
 class Dated(Protocol):

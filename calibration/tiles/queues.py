@@ -2,7 +2,8 @@
 
 Each constant is read off a small program that shows it, with those before it known, and held
 against another. Cycles of programs are those of the level `at`. The blind check are programs drawn
-at random in which tasks go from tile to tile, on tiles for operands of the other width, too.
+at random in which tasks go from tile to tile, or credits to tiles that wait for them, on tiles for
+operands of the other width, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Operation, Program, Send, Token, Work
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming, queue_timing, stream_timing
 
@@ -33,7 +35,15 @@ _CANDIDATES = {
     "outstanding": range(1, 6),
     "start_interval_cycles": range(2),
     "credit_interval_cycles": range(4),
+    "credits_at_end": range(16, 0, -1),
+    "credit_depth": range(5, 0, -1),
 }
+
+
+#: Tiles that give credits to one, whose port cannot take all of them at once.
+_CROWD, _CROWDED = (0, 1, 3), 2
+_LONG = 300
+"""Cycles of work that ends when all else has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +55,14 @@ class QueueCase:
         constant: The constant that it shows; empty of blind cases.
         build: Its tokens and operations.
         model: The tiles.
+        banks: Words of transfers wait for each other at banks in the law, too.
     """
 
     label: str
     constant: str
     build: Callable[[], _Built]
     model: TileModel = FITTED
+    banks: bool = False
 
 
 class TileQueues(TileExperiment[QueueCase]):
@@ -73,6 +85,14 @@ class TileQueues(TileExperiment[QueueCase]):
             "credit_interval_cycles": [
                 (f"{n} senders that wait for a credit each", partial(_credits, n)) for n in (2, 3)
             ],
+            "credits_at_end": [
+                (f"work that gives {n} credits, then work", partial(_many_credits, n))
+                for n in (9, 13)
+            ],
+            "credit_depth": [
+                (f"works that give one tile {n} credits each, then work", partial(_crowd, n))
+                for n in (6, 8)
+            ],
         }
         return [
             QueueCase(label, constant, build)
@@ -81,16 +101,13 @@ class TileQueues(TileExperiment[QueueCase]):
         ]
 
     def check_cases(self, *, quick: bool) -> list[QueueCase]:
-        """Programs drawn at random; ``quick`` draws those of one walker only."""
-        draws = [(1, FITTED)]
-        draws += [] if quick else [(2, FITTED), (3, FITTED), (2, OTHER_WIDTH)]
-        return [
-            QueueCase(
-                f"{walkers} walkers of 12 steps, number {n}", "", partial(_walks, walkers, n), model
-            )
-            for walkers, model in draws
-            for n in range(8)
-        ]
+        """Programs drawn at random; ``quick`` draws a set of credits and those of one walker."""
+        cases = [_credits_case(0, FITTED), *_walk_cases(1, FITTED)]
+        if not quick:
+            cases += [_credits_case(1, FITTED), _credits_case(2, OTHER_WIDTH)]
+            for walkers, model in ((2, FITTED), (3, FITTED), (2, OTHER_WIDTH)):
+                cases += _walk_cases(walkers, model)
+        return cases
 
     def situation(self, case: QueueCase) -> str:
         """The constant that it shows, or that it was drawn at random."""
@@ -103,9 +120,10 @@ class TileQueues(TileExperiment[QueueCase]):
     def law(self, parameters: Parameters, case: QueueCase) -> int:
         """The same at the level `at`."""
         timing, queues = rtl_timing(), queue_timing(parameters)
-        mesh = HandshakeMesh(case.model.rows, case.model.cols, timing)
         streams = stream_timing(load_result("tile-streams").parameters)
         tile = TileTiming(case.model.array_size, case.model.banks, streams, queues)
+        shape = case.model.rows, case.model.cols
+        mesh = TiledMesh(*shape, timing, tile) if case.banks else HandshakeMesh(*shape, timing)
         return run_at(on_tiles(_program(case), tile), timing, mesh, queues=queues).cycles
 
     def identify(self, cases: Sequence[QueueCase], values: Sequence[float]) -> dict[str, Parameter]:
@@ -136,12 +154,23 @@ class TileQueues(TileExperiment[QueueCase]):
 
 
 def _parameters(values: dict[str, int]) -> dict[str, Parameter]:
-    return exact(values, outstanding="transfers")
+    units = {"outstanding": "transfers", "credits_at_end": "credits", "credit_depth": "credits"}
+    return exact(values, **units)
 
 
 def _program(case: QueueCase) -> Program:
     tokens, operations = case.build()
     return Program(case.model.rows, case.model.cols, tokens, lambda: operations)
+
+
+def _walk_cases(walkers: int, model: TileModel) -> list[QueueCase]:
+    label = f"{walkers} walkers of 12 steps, number"
+    return [QueueCase(f"{label} {n}", "", partial(_walks, walkers, n), model) for n in range(8)]
+
+
+def _credits_case(number: int, model: TileModel) -> QueueCase:
+    build = partial(_drawn_credits, number)
+    return QueueCase(f"credits of 12 ends, number {number}", "", build, model, banks=True)
 
 
 def _tile(number: int) -> TileSet:
@@ -185,6 +214,50 @@ def _credits(count: int) -> _Built:
         free,
         *(_transfer(n, 0, 1, slots=(f"free.{n}",)) for n in range(1, count + 1)),
     ]
+
+
+def _many_credits(count: int) -> _Built:
+    names = [f"free.{n}" for n in range(count)]
+    free = Work(Engine.CONTROL, _tile(0), 5, gives=tuple(names))
+    return dict.fromkeys(names, Token()), [
+        free,
+        Work(Engine.CONTROL, _tile(0), _LONG),  # starts when the last credits have been given
+        *(_transfer(1 + n % 3, 0, 1, slots=(name,)) for n, name in enumerate(names)),
+    ]
+
+
+def _crowd(count: int) -> _Built:
+    names = [f"free.{n}" for n in range(2 * count)]
+    operations: list[Operation] = []
+    for giver in _CROWD:
+        for given in (names[:count], names[count:]):
+            operations.append(Work(Engine.CONTROL, _tile(giver), 2, gives=tuple(given)))
+        operations.append(Work(Engine.CONTROL, _tile(giver), _LONG))
+    operations += [
+        _transfer(_CROWDED, giver, 1, slots=(name,)) for name in names for giver in _CROWD
+    ]
+    return dict.fromkeys(names, Token()), operations
+
+
+def _drawn_credits(number: int) -> _Built:
+    """Works of all engines that give credits, and the transfers for which they make room."""
+    draw = np.random.default_rng((TileQueues.seed, number))
+    tokens: dict[str, Token] = {}
+    works: list[Operation] = []
+    transfers: list[Operation] = []
+    for step in range(12):
+        giver, engine = int(draw.integers(0, FITTED.tiles)), int(draw.integers(0, 3))
+        names = tuple(f"{step}.{n}" for n in range(int(draw.integers(1, 12))))
+        tokens |= dict.fromkeys(names, Token())
+        works.append(Work(_ENGINES[engine], _tile(giver), int(draw.integers(2, 20)), gives=names))
+        transfers += [
+            _transfer(
+                (giver + int(draw.integers(1, FITTED.tiles))) % FITTED.tiles, giver,
+                int(draw.integers(1, 4)), slots=(name,),
+            )
+            for name in names
+        ]  # fmt: skip
+    return tokens, works + transfers
 
 
 def _walks(walkers: int, number: int) -> _Built:

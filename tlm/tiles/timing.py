@@ -42,7 +42,10 @@ class QueueTiming:
         starts_take_turns: One operation of a tile starts in a cycle; engines that could start
             together take turns.
         least_work_cycles: Least cycles of work that is no job of an engine.
-        credit_interval_cycles: From credit to credit of those that an operation gives at its end.
+        credit_interval_cycles: From credit to credit of those that a tile sends; 0: credits are on
+            their way undisturbed, and nothing waits for them to leave.
+        credits_at_end: Most credits that a descriptor gives; more are given by waits behind it.
+        credit_depth: Credits that an input buffer of their routers holds.
 
     Raises:
         InputError: if one is too small.
@@ -53,6 +56,8 @@ class QueueTiming:
     starts_take_turns: bool = False
     least_work_cycles: int = 0
     credit_interval_cycles: int = 0
+    credits_at_end: int = 2**62
+    credit_depth: int = 1
 
     def __post_init__(self) -> None:
         least = {
@@ -60,6 +65,8 @@ class QueueTiming:
             "outstanding": 1,
             "least_work_cycles": 0,
             "credit_interval_cycles": 0,
+            "credits_at_end": 1,
+            "credit_depth": 1,
         }
         for name, allowed in least.items():
             hold_least(name, getattr(self, name), allowed)
@@ -103,6 +110,8 @@ def queue_timing(parameters: Mapping[str, Parameter]) -> QueueTiming:
         starts_take_turns=parameters["start_interval_cycles"].value > 0,
         least_work_cycles=round(parameters["least_work_cycles"].value),
         credit_interval_cycles=round(parameters["credit_interval_cycles"].value),
+        credits_at_end=round(parameters["credits_at_end"].value),
+        credit_depth=round(parameters["credit_depth"].value),
     )
 
 

@@ -36,6 +36,8 @@ MADE_UP: list[tuple[TileExperiment[Any], dict[str, int]]] = [
             "outstanding": 3,
             "start_interval_cycles": 0,
             "credit_interval_cycles": 2,
+            "credits_at_end": 5,
+            "credit_depth": 3,
         },
     ),
     (Relay(), {name: number for number, name in enumerate(RELAY, start=2)}),
@@ -48,7 +50,7 @@ def test_the_tile_of_the_verilog() -> None:
     assert tile.streams == StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3)
     assert tile.queues == QueueTiming(
         launch_cycles=3, outstanding=2, starts_take_turns=True, least_work_cycles=2,
-        credit_interval_cycles=1,
+        credit_interval_cycles=1, credits_at_end=8, credit_depth=2,
     )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """What descriptors cost at the level `at`: timelines small enough to write down."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.tlm.programs import TIMING
@@ -11,8 +13,9 @@ from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace import EngineSpan, TransferSpan
 
 QUEUES = QueueTiming(
-    launch_cycles=3, outstanding=2, starts_take_turns=True, credit_interval_cycles=1
-)
+    launch_cycles=3, outstanding=2, starts_take_turns=True, least_work_cycles=2,
+    credit_interval_cycles=1, credits_at_end=2, credit_depth=2,
+)  # fmt: skip
 ORIGIN = TileSet.tile(0, 0)
 
 
@@ -83,3 +86,30 @@ def test_credits_leave_one_after_the_other() -> None:
     assert spans([free, *sends], names).operations == [(0, 0, 5), (1, 8, 12), (2, 10, 14)]
     earlier = spans([free, *sends], names, queues=FREE).operations
     assert earlier == [(0, 0, 5), (1, 8, 9), (2, 9, 10)]
+
+
+def taken(names: tuple[str, ...], at: int, by: int) -> list[Operation]:
+    """Sends of a flit from a tile, each for a unit of another one's."""
+    source, row, col = TileSet.tile(0, by), np.array([0]), np.array([at])
+    return [Send(source, row, col, 1, slots=(name,)) for name in names]
+
+
+def test_credits_that_meet_wait_for_each_other() -> None:
+    free = [Work(Engine.CONTROL, TileSet.tile(0, tile), 5, gives=("free",)) for tile in (0, 2)]
+    # Both come to tile 1's port in one cycle, and its turn is that of tile 2. So a send to tile 0
+    # starts a cycle later than undisturbed, and one behind it, too.
+    for first, second, starts in ((2, 0, [8, 9]), (0, 2, [9, 10])):
+        sends = [*taken(("free",), first, by=1), *taken(("free",), second, by=1)]
+        found = spans([*free, *sends], ("free",)).operations
+        assert [start for _, start, _ in found[2:]] == starts
+
+
+def test_an_end_waits_for_the_credits_of_the_one_before() -> None:
+    names = tuple(f"free.{n}" for n in range(5))
+    work: list[Operation] = [Work(Engine.CONTROL, ORIGIN, 5, gives=names)]
+    work += [Work(Engine.CONTROL, ORIGIN, 2), *taken(names, 0, by=1)]
+    # Five leave in cycles 5 to 9.
+    together = replace(QUEUES, credits_at_end=8)
+    assert spans(work, names, together).operations[:2] == [(0, 0, 5), (1, 5, 10)]
+    # Two of them by the work's own end, the others by two waits of two cycles behind it.
+    assert spans(work, names).operations[:2] == [(0, 0, 5), (1, 9, 11)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import simpy
 
+from tlm.engines.at.credits import CreditMesh, Credits, UndisturbedCredits
 from tlm.engines.at.relay import Relays
 from tlm.engines.at.shared_tiles import SharedTiles
 from tlm.engines.at.starts import Starts
@@ -82,7 +83,7 @@ class _Processes:
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._offchip = offchip
-        self._units = GivenUnits(self._env, program, timing, queues.credit_interval_cycles)
+        self._units = GivenUnits(self._env, program)
         edge_rows = 0 if offchip is None else offchip.edge.edge_rows
         self._tiles = (
             SharedTiles(self._env, network, self._network, program, edge_rows=edge_rows)
@@ -94,6 +95,7 @@ class _Processes:
         self._starts = Starts(
             self._env, take_turns=queues.starts_take_turns, behind_models=self._tiles is not None
         )
+        self._timing = timing
         self._relays = Relays(self._env, self._network, program.cols)
         self._begun: dict[tuple[Tile, Engine], int] = {}
         self._times = RunTimes(self._env, program)
@@ -104,7 +106,7 @@ class _Processes:
         steps = held_steps(self._program)
         for step in steps:
             queues.setdefault((step.tile, step.engine), []).append(step)
-        self._units.line_up_credits(steps)
+        self._credits = self._made_credits(steps)
         processes = {
             key: self._env.process(
                 self._transfers(key[0], steps)
@@ -123,6 +125,13 @@ class _Processes:
             )
         return self._times.outcome()
 
+    def _made_credits(self, steps: list[Step]) -> Credits:
+        """Credits of all steps."""
+        common = self._env, self._units, self._program, self._timing
+        if not self._queues.credit_interval_cycles:
+            return UndisturbedCredits(*common)
+        return CreditMesh(*common, self._queues, steps)
+
     def _engine(self, tile: Tile, engine: Engine, steps: list[Step]) -> _Process:
         """An engine does its work in order."""
         for step in steps:
@@ -135,17 +144,20 @@ class _Processes:
             yield from self._work(tile, engine, step)
             self._times.end_work(tile, engine, start)
             self._end(step, start)
+            yield from self._end_rest(step)
 
     def _work(self, tile: Tile, engine: Engine, step: WorkStep) -> _Process:
         """The work of a step that starts now."""
         jobs = self._tiles.jobs(step) if self._tiles is not None else ()
         if self._tiles is None or not jobs:
             yield self._env.timeout(step.cycles)
+            yield from self._credits.end(step)
             return
         for place, job in enumerate(jobs):
             if place > 0:
                 yield from self._starts.turn(tile, engine)
             yield self._tiles.begin(self._node(tile), job)
+            yield from self._credits.end(step)
 
     def _transfers(self, tile: Tile, steps: list[Step]) -> _Process:
         """An interface starts its transfers in order, a few before the first has left."""
@@ -162,15 +174,12 @@ class _Processes:
                 self._arrive(step, now, tile, step.arrivals[tile], self._node(tile))
                 continue
             for unit in step.slots:
-                awaited = self._units.awaited(unit)
-                if awaited is not None:
-                    yield awaited
-                if self._tiles is not None and unit.tile == tile:
-                    continue  # a token like others
-                known = self._units.known(unit, tile)
-                if known > self._env.now:
-                    yield self._env.timeout(known - self._env.now)
+                yield from self._credits.learn(unit, tile)
             yield from self._start(step, under_way)
+            if len(self._credits.given_by(step)) > 1:
+                while under_way:
+                    yield under_way.popleft()
+                yield from self._end_rest(step)
         yield from under_way
 
     def _start(self, step: TransferStep, under_way: deque[simpy.Process]) -> _Process:
@@ -178,7 +187,8 @@ class _Processes:
         yield from self._starts.turn(step.tile, Engine.TRANSFER)
         start, node = int(self._env.now), self._node(step.tile)
         if self._tiles is None:
-            under_way.append(self._env.process(self._send(step, start, self._message(step, start))))
+            message = self._message(step, start)
+            under_way.append(self._env.process(self._send(step, start, message, [*under_way])))
             if self._queues.outstanding > 1:
                 yield self._env.timeout(step.flits)
             return
@@ -192,7 +202,8 @@ class _Processes:
                 yield from self._starts.turn(step.tile, Engine.TRANSFER)
             words_read = self._tiles.read(node, words)
             last = message is messages[-1]
-            under_way.append(self._env.process(self._send(step, start, message, last=last)))
+            sent = self._send(step, start, message, [*under_way], last=last)
+            under_way.append(self._env.process(sent))
             yield words_read
 
     def _take(self, step: Step) -> _Process:
@@ -202,14 +213,27 @@ class _Processes:
                 yield awaited
 
     def _send(
-        self, step: TransferStep, start: int, message: SendPart, *, last: bool = True
+        self,
+        step: TransferStep,
+        start: int,
+        message: SendPart,
+        before: list[simpy.Process],
+        *,
+        last: bool = True,
     ) -> _Process:
-        """Queue the packets of a transfer that starts now, and wait until the last one has left."""
+        """Queue the packets of a transfer that starts now, and wait until it ends.
+
+        It does not before the last packet has left, and those ``before`` it have ended.
+        """
         left = self._env.event()
         if self._queues.launch_cycles and self._tiles is None:
             yield self._env.timeout(self._queues.launch_cycles)
         message(left.succeed)
         yield left
+        for transfer in before:
+            if transfer.is_alive:
+                yield transfer
+        yield from self._credits.end(step)
         if last:
             self._end(step, start)
 
@@ -244,6 +268,16 @@ class _Processes:
             span = EngineSpan(step.number, label, step.engine, step.tile, start, end)
             self._recorder.operation(span)
         self._units.give(step.gives)
+        self._credits.send(step, self._credits.given_by(step)[0])
+
+    def _end_rest(self, step: Step) -> _Process:
+        """Give the credits that are too many for a step's own end, by waits behind it."""
+        for credits in self._credits.given_by(step)[1:]:
+            yield from self._starts.turn(step.tile, step.engine)
+            yield self._env.timeout(self._queues.least_work_cycles)
+            yield from self._credits.end(step)
+            self._times.ends[step.engine][step.tile] = self._env.now
+            self._credits.send(step, credits)
 
     def _goal(self, step: TransferStep) -> TileSet | packets.ReductionGoal:
         operation = step.operation
