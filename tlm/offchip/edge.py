@@ -93,6 +93,12 @@ class Edge:
         """Rows of routers below the tiles, down to that of the channels."""
         return 0 if self.at_tiles else self.rows_below + 1
 
+    @property
+    def fills_links(self) -> bool:
+        """Whether each column has a channel that keeps its link busy both ways at once."""
+        fast = self.timing.costs is None and self.timing.bytes_per_cycle >= 2 * self.flit_bytes
+        return fast and not self.at_tiles and self.channels == self.cols
+
     def channel(self, tile: Tile) -> int:
         """The channel of a tile."""
         row, col = tile

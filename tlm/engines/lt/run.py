@@ -149,9 +149,12 @@ class _LooseRun:
         self._sends: list[Taken] = []
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
         self._behind = Behind(rows, cols, turned=form.turned)
-        self._offchip = None
+        self._offchip, self._meeting_edge = None, None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
+            if meets and offchip.fills_links and self._held.takes_rows(program.rows):
+                self._meeting_edge = offchip
+                return
             self._offchip = OffChipTimes(
                 timing, offchip, launch_cycles, self._state, turned=form.turned
             )
@@ -166,7 +169,7 @@ class _LooseRun:
         """Take an operation up; it is done with others."""
         if not isinstance(operation, Send):
             self._do_sends()
-        if isinstance(operation, OffChip):
+        if isinstance(operation, OffChip) and self._meeting_edge is None:
             if self._offchip is not None:
                 self._access(number, operation, self._offchip)
                 return
@@ -200,13 +203,16 @@ class _LooseRun:
         meets = may_meet(taken.operation)
         others = self._held.multicasts() if meets else []
         under_way = meets and self._links is not None and len(self._links) > 0
-        if not under_way and not any(meet(taken.operation, each.operation) for each in others):
+        in_network = under_way or isinstance(taken.operation, OffChip)
+        if not in_network and not any(meet(taken.operation, each.operation) for each in others):
             self._do_alone(taken)
             return
         self._flush()
         if self._links is None:
             check_links_memory(self._program, self._memory_bytes)
-            self._links = MulticastLinks(self._timing, self._launch_cycles, self._slots())
+            self._links = MulticastLinks(
+                self._timing, self._launch_cycles, self._slots(), self._meeting_edge
+            )
         for each in [taken, *others]:
             if each not in self._links:
                 self._refuse(self._links.start(each))

@@ -42,6 +42,8 @@ def _come(plan: GemmPlan, timing: NocTiming) -> NDArray[np.int64]:
         packets.Tree.READY: np.full_like(flits, timing.launch_cycles),
         packets.Tree.PACKET: longest,
         packets.Tree.OPERATION: 2 * panels + matrices,
+        packets.Tree.ROOM: longest,
+        packets.Tree.ANSWER: np.full_like(flits, packets.NONE),
         packets.Tree.NEXT: np.where(last, packets.NONE, np.arange(len(sent)) + 1),
     }
     owed = np.zeros(2 * tiles, dtype=np.int64)
@@ -54,6 +56,7 @@ def _come(plan: GemmPlan, timing: NocTiming) -> NDArray[np.int64]:
         wheel=np.zeros(packets.WHEEL_SIZE, dtype=np.int64),
         arrivals=np.zeros((2 * tiles, tiles), dtype=np.int32),
         owed=owed,
+        answers=np.zeros(0, dtype=np.int64),
         cols=tiles,
     )
     for tile in range(tiles):

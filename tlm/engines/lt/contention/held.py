@@ -13,7 +13,10 @@ import numpy as np
 from tlm.engines.lt.compile import TOKENS
 from tlm.engines.lt.tokens import Fault, Places
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Along, Multicast, Operation, Send, Work
+from tlm.program.operations import Along, Ends, Multicast, OffChip, Operation, Send, Work
+
+_EDGE = 2**30
+"""A row below all tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class Held:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def takes_rows(self, rows: int) -> bool:
+        """Whether blocks of so many rows of tiles can be held."""
+        return 2 * rows <= self._most
+
     def holds(self, operation: Operation) -> bool:
         """Whether an operation is to be held."""
         if may_meet(operation):
@@ -58,7 +65,7 @@ class Held:
             return len(self)
         needed = {*operation.takes, *operation.slots}
         for place, taken in enumerate(self._waiting):
-            if not needed.isdisjoint(_changed(taken.operation)):
+            if _may_change(taken.operation, operation, needed):
                 count = max(count, place + 1)
         return count
 
@@ -99,7 +106,12 @@ def kept(taken: Taken) -> Taken:
 
 
 def _line_count(operation: Operation) -> int:
-    """How many multicasts `lines_of` makes of an operation; what it does not take counts as one."""
+    """How many multicasts `lines_of` makes of an operation; what it does not take counts as one.
+
+    Blocks of off-chip memory have requests and answers, row by row.
+    """
+    if isinstance(operation, OffChip):
+        return 2 * len(operation.tiles.rows)
     if not isinstance(operation, Send) or not _returns(operation):
         return 1
     return min(len(operation.tiles.rows), len(operation.tiles.cols))
@@ -137,33 +149,49 @@ def _returns(send: Send) -> bool:
 
 
 def may_meet(operation: Operation) -> bool:
-    """Whether an operation is a multicast whose packets others may hold up.
+    """Whether an operation is a multicast whose packets others may hold up, or moves blocks.
 
     One to the root itself leaves by its ejection port, as those of others that come there; so does
     what tiles send to themselves.
     """
     if isinstance(operation, Send):
         return _returns(operation)
+    if isinstance(operation, OffChip):
+        return True
     return isinstance(operation, Multicast) and (operation.forks or operation.returns)
 
 
 def meet(one: Operation, other: Operation) -> bool:
-    """Whether two multicasts may have flits at the same tile."""
+    """Whether two operations that may meet others may have flits at the same tile."""
     a, b = _reached(one), _reached(other)
     return all(x[0] <= y[-1] and y[0] <= x[-1] for x, y in ((a.rows, b.rows), (a.cols, b.cols)))
 
 
-def _changed(operation: Operation) -> tuple[str, ...]:
-    """Tokens of which an operation held may still take or give a unit.
+def _may_change(held: Operation, operation: Operation, needed: set[str]) -> bool:
+    """Whether an operation held may still take or give units of tokens that another one needs.
 
-    Multicasts take theirs in program order, whatever comes of it later.
+    Multicasts take theirs in program order, whatever comes of it later. What moves blocks needs
+    those of its tiles alone.
     """
-    own = operation.takes if isinstance(operation, Work) else ()
-    return own + operation.gives + operation.arrivals
+    own = held.takes if isinstance(held, Work) else ()
+    ends = ((held.near, own + held.gives), (held.far, held.arrivals))
+    return any(
+        not needed.isdisjoint(tokens)
+        and (not isinstance(operation, OffChip) or ends_at(where, operation.tiles))
+        for where, tokens in ends
+    )
+
+
+def ends_at(ends: Ends, tiles: TileSet) -> bool:
+    """Whether an operation has an end at one of some tiles."""
+    rows, cols = (np.isin(*pair) for pair in ((ends.rows, tiles.rows), (ends.cols, tiles.cols)))
+    return bool((rows & cols).any() if ends.paired else rows.any() and cols.any())
 
 
 def _reached(multicast: Operation) -> TileSet:
-    """A rectangle around all tiles in which a multicast has flits."""
+    """A rectangle around all tiles in which an operation has flits."""
+    if isinstance(multicast, OffChip):
+        return TileSet(range(multicast.tiles.rows[0], _EDGE), multicast.tiles.cols)
     if isinstance(multicast, Send):
         return multicast.tiles
     assert isinstance(multicast, Multicast)

@@ -7,6 +7,10 @@ it is given the link, and the buffer behind has room for all of the packet. Link
 order of asking. So a port that two multicasts share
 holds up both trees, packet by packet, and a wait goes back to the roots buffer by buffer.
 
+A block of off-chip memory is a tree with one destination. So is the request for it, or the block
+that is stored: when all of it has come to the router of its channel, the channel's answer is next
+there. Their packets need no room for all of themselves: the first flit's is enough.
+
 Nothing here is flit by flit. A packet at the front of a buffer is one event, whose time is known
 when the events before it are done. What it occupies is a maximum and a sum.
 
@@ -107,13 +111,16 @@ class Tree(IntEnum):
     LAST = 4
     STRIDE = 5
     FLITS = 6
-    READY = 7  # when its tokens are there
+    READY = 7  # when its tokens are there; of an answer how long after the end of its request
     PACKET = 8  # flits of its longest packet
     OPERATION = 9  # row of ``arrivals`` and ``owed``
     NEXT = 10  # the next tree of the same root; `NONE`, `OVER`
     START = 11
     SENT = 12  # flits
     END = 13  # when its root is free for the next one
+    ROOM = 14  # most flits for which its packets need room before they go on
+    ANSWER = 15  # the tree that answers it, or `NONE`
+    COME = 16  # flits of one that is answered which have come
 
 
 TREE_COLUMNS = len(Tree)
@@ -142,6 +149,7 @@ class Network(NamedTuple):
     wheel: Numbers  # shape (`WHEEL_SIZE`,), at first zeros
     arrivals: NodeTable  # shape (operations, routers): when what came to a tile was written
     owed: Numbers  # shape (operations,): how many packets have still to come to a tile
+    answers: Numbers  # shape (columns,): a channel's last answer, or `NONE`
     cols: int  # of the grid
 
 
@@ -327,6 +335,10 @@ def _at_front(network: Network, number: int, side: int) -> None:
         network.arrivals[tree[Tree.OPERATION], number] = come
         network.owed[tree[Tree.OPERATION]] -= 1
         block[Block.LEFT] = come - 1
+        if tree[Tree.ANSWER] != NONE:
+            tree[Tree.COME] += flits
+            if tree[Tree.COME] == tree[Tree.FLITS]:
+                _answer(network, tree[Tree.ANSWER], come)
     along_row = tree[Tree.STEP] == 1
     forward = MeshPort.EAST if along_row else MeshPort.SOUTH
     backward = MeshPort.WEST if along_row else MeshPort.NORTH
@@ -367,7 +379,8 @@ def _settle(network: Network, number: int, out: int) -> None:
         side = out if asked == link[Block.ASKED] else MeshPort.LOCAL
         block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
         flits = block[Block.FLITS]
-        room = _room(network, number + behind_by, out, flits)
+        needed = min(flits, network.trees[block[Block.TREE], Tree.ROOM])
+        room = _room(network, number + behind_by, out, needed)
         if room == _NOBODY:
             return
         link[Block.ASKED if side == out else Block.ASKED_LOCALLY] = _NOBODY
@@ -396,6 +409,21 @@ def _returned(network: Network, k: int, left: int) -> None:
     room = left - network.router.depth + network.router.returns + 1
     tree[Tree.END] = max(tree[Tree.END], room)
     _next_packet(network, k)
+
+
+@compiled
+def _answer(network: Network, k: int, come: int) -> None:
+    """Have a channel answer what has come to it, behind its other answers."""
+    answer = network.trees[k]
+    answer[Tree.READY] += come
+    channel = answer[Tree.BASE]  # that of its column
+    last, network.answers[channel] = network.answers[channel], k
+    if last != NONE and network.trees[last, Tree.NEXT] == NONE:
+        network.trees[last, Tree.NEXT] = k
+        return
+    free = answer[Tree.READY] if last == NONE else network.trees[last, Tree.END]
+    answer[Tree.START], answer[Tree.SENT] = max(answer[Tree.READY], free), 0
+    _offer(network, k)
 
 
 @compiled
