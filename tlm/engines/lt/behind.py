@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt.contention.held import Taken, ends_at, kept
+from tlm.engines.lt.contention.held import Taken, kept
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Engine, OffChip
+from tlm.program.operations import Ends, Engine, OffChip
 
 
 class Behind:
@@ -57,9 +57,9 @@ class Behind:
             if isinstance(other, OffChip):
                 continue  # of other tiles, or else before it at each
             near, far = (*other.takes, *other.gives), (*other.slots, *other.arrivals)
-            if not needed.isdisjoint(near) and ends_at(other.near, operation.tiles):
+            if not needed.isdisjoint(near) and _meet(other.near, operation.tiles):
                 return True
-            if not needed.isdisjoint(far) and ends_at(other.far, operation.tiles):
+            if not needed.isdisjoint(far) and _meet(other.far, operation.tiles):
                 return True
         return False
 
@@ -76,6 +76,12 @@ class Behind:
             for mask in (~busy, busy)
         )
         return free, later
+
+
+def _meet(ends: Ends, tiles: TileSet) -> bool:
+    """Whether an operation has an end at one of some tiles."""
+    rows, cols = (np.isin(*pair) for pair in ((ends.rows, tiles.rows), (ends.cols, tiles.cols)))
+    return bool((rows & cols).any() if ends.paired else rows.any() and cols.any())
 
 
 def _parts(tiles: TileSet, mask: NDArray[np.bool_]) -> Iterator[TileSet]:

@@ -84,6 +84,8 @@ def candidate_cycles(
     for each in operands:
         longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
     longest = np.maximum(longest + _burst_cycles(steps, channel, pace), loaded)
+    if place.offchip is not None and place.offchip.fills_links:
+        longest = np.maximum(longest, _turns_cycles(place, steps, channel, network, left))
     if place.offchip is None:
         late = _late_cycles(steps, operands) - begin
         longest = np.maximum(longest, late + (steps.count - 1) * steps.product)
@@ -356,6 +358,20 @@ def _burst_cycles(steps: Steps, channel: _Channel, pace: Numbers) -> Numbers:
     burst = np.maximum(0, channel.posted - 3 * steps.product)
     waits = (steps.cut.k_cols > 1) & (pace <= steps.product)
     return (steps.passes - 1) * np.where(waits, burst, 0)
+
+
+def _turns_cycles(
+    place: Place, steps: Steps, channel: _Channel, network: Numbers, left: Numbers
+) -> Numbers:
+    """From the first product to the last one where results and operands share links all the way.
+
+    A tile that waits to store its result sends no operands, nor asks for any. Meanwhile products go
+    on with the blocks of one step. Only then partial blocks are summed.
+    """
+    pace = np.maximum(steps.product, network + _sender_flits(place, steps))
+    waits = np.maximum(0, channel.posted + left - steps.product)
+    cycles = (steps.count - 1) * pace + (steps.passes - 1) * waits
+    return np.where(steps.a.shared & steps.b.shared, cycles, 0)
 
 
 def _behind_cycles(steps: Steps) -> tuple[tuple[Numbers, Numbers], tuple[Numbers, Numbers]]:

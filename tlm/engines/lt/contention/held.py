@@ -63,9 +63,8 @@ class Held:
             return count
         if not self.holds(operation):
             return len(self)
-        needed = {*operation.takes, *operation.slots}
         for place, taken in enumerate(self._waiting):
-            if _may_change(taken.operation, operation, needed):
+            if _may_change(taken.operation, operation):
                 count = max(count, place + 1)
         return count
 
@@ -167,25 +166,26 @@ def meet(one: Operation, other: Operation) -> bool:
     return all(x[0] <= y[-1] and y[0] <= x[-1] for x, y in ((a.rows, b.rows), (a.cols, b.cols)))
 
 
-def _may_change(held: Operation, operation: Operation, needed: set[str]) -> bool:
+def _may_change(held: Operation, operation: Operation) -> bool:
     """Whether an operation held may still take or give units of tokens that another one needs.
 
-    Multicasts take theirs in program order, whatever comes of it later. What moves blocks needs
-    those of its tiles alone.
+    Multicasts take theirs in program order, whatever comes of it later. Of blocks of off-chip
+    memory tiles matter, too: one tile's wait for nothing at another.
     """
     own = held.takes if isinstance(held, Work) else ()
-    ends = ((held.near, own + held.gives), (held.far, held.arrivals))
+    changed = ((own + held.gives, held.near), (held.arrivals, held.far))
+    apart = isinstance(held, OffChip) or isinstance(operation, OffChip)
     return any(
-        not needed.isdisjoint(tokens)
-        and (not isinstance(operation, OffChip) or ends_at(where, operation.tiles))
-        for where, tokens in ends
+        not set(names).isdisjoint(tokens) and not (apart and _are_apart(where, ends))
+        for names, where in ((operation.takes, operation.near), (operation.slots, operation.far))
+        for tokens, ends in changed
     )
 
 
-def ends_at(ends: Ends, tiles: TileSet) -> bool:
-    """Whether an operation has an end at one of some tiles."""
-    rows, cols = (np.isin(*pair) for pair in ((ends.rows, tiles.rows), (ends.cols, tiles.cols)))
-    return bool((rows & cols).any() if ends.paired else rows.any() and cols.any())
+def _are_apart(one: Ends, other: Ends) -> bool:
+    """Whether operations have no ends in one row, or none in one column."""
+    pairs = ((one.rows, other.rows), (one.cols, other.cols))
+    return not all(np.isin(*lines).any() for lines in pairs)
 
 
 def _reached(multicast: Operation) -> TileSet:
