@@ -64,7 +64,7 @@ _LOADING: dict[str, tuple[float, list[tuple[Grid, tuple[int, ...]]]]] = {
     # Rows of Q, then keys, behind what comes to the ports of the tiles that send them; on wide
     # grids maxima behind the keys of the other tile that sends some; a nearer sender's next blocks
     # before a farther one's first; behind blocks that tiles of a row send to themselves.
-    "flat-attention": (0.035, [
+    "flat-attention": (0.045, [
         ((4, 4), (1, 8, 8, 39, 55, 16, 16)),
         ((8, 8), (1, 8, 8, 39, 118, 16, 16)),
         ((4, 8), (1, 8, 8, 21, 116, 16, 16)),

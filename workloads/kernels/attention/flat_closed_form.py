@@ -149,7 +149,7 @@ def _of_mean(costs: Costs, part: float) -> Costs:
             v.tiles, v.nearer,
         ),
         costs.mask, costs.unseen, costs.total, costs.o,
-        costs.packet, costs.room,
+        costs.packet, costs.room, costs.turns,
     )  # fmt: skip
 
 

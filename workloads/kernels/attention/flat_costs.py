@@ -82,6 +82,7 @@ class Costs(NamedTuple):
         o: Results.
         packet: Flits of a packet of Q, if tiles of a row send other slices to themselves; else 0.
         room: Flits of Q that buffers take on the way to these.
+        turns: Whether slices that come take turns with those that are sent on.
     """
 
     scores: int
@@ -103,6 +104,7 @@ class Costs(NamedTuple):
     o: Stored
     packet: int
     room: int
+    turns: bool
 
 
 #: Where a table of costs has for which a channel is busy with the mask of one tile, in parts of a
@@ -119,7 +121,7 @@ def costs_of(own: Numbers[int]) -> Costs:
         unseen=_slices(own, 17), total=_stored(own, 24), o=_stored(own, 28),
         k=_slices(own, 32), v=_slices(own, 39),
         scores=own[46], output=own[47], wide=own[48], mask=_slices(own, 49),
-        packet=own[57], room=own[58],
+        packet=own[57], room=own[58], turns=own[59] != 0,
     )  # fmt: skip
 
 

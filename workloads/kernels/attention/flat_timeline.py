@@ -36,13 +36,33 @@ def _scores(
 
 
 @internal
+def _send_on(
+    at: Numbers[tuple[int, int]], there: int, slot: int, come: int, free: int, cost: Slices,
+    costs: Costs, now: Free,
+) -> Free:  # fmt: skip
+    """Send a slice on, which takes turns with those that still come: both are late."""
+    sent = send(at, there, slot, come, free, cost, now)
+    if not costs.turns:
+        return sent
+    start, flits = sent.transfer - cost.port, cost.served // max(cost.tiles, 1)
+    beside = min(flits, max(0, now.channel - start))
+    late = max(0, flits + beside - cost.port)
+    at[there, slot] += late
+    for into in (_Q_IN, _K_IN, _V_IN):
+        for other in range(2):
+            if at[into, other] > start:
+                at[into, other] += beside
+    return Free(sent.matrix, sent.vector, sent.transfer + late, sent.channel + beside, sent.ahead)
+
+
+@internal
 def _bring_values(
     at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: Free
 ) -> Free:
     """Send an item's values on."""
     held = item.load % order.held
     if item.brings and not order.shared:
-        now = send(at, _V_THERE, held, at[_V_IN, held], at[_V_FREE, held], costs.v, now)
+        now = _send_on(at, _V_THERE, held, at[_V_IN, held], at[_V_FREE, held], costs.v, costs, now)
     return now
 
 
@@ -94,11 +114,13 @@ def _bring_keys(
     if item.block == 0 and item.stream and order.states < order.depth:
         now = _ask_queries(at, item.stream, order, costs, now)
     if item.block == 0:
-        now = send(at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, now)
+        now = _send_on(
+            at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, costs, now
+        )
         if item.stream == 0 and costs.ask == 0 and costs.packet:
             now = _wait_for_own(at, order, costs, now)
     if item.brings:
-        now = send(at, _K_THERE, held, at[_K_IN, held], at[_K_FREE, held], costs.k, now)
+        now = _send_on(at, _K_THERE, held, at[_K_IN, held], at[_K_FREE, held], costs.k, costs, now)
     return now
 
 
@@ -287,7 +309,7 @@ def timeline(
         if order.depth == 1 or number == 0:
             now = _bring_keys(at, item, order, costs, now)
             if number == 0 and order.padded:
-                now = send(at, _MASK, 0, at[_MASK, 0], 0, costs.mask, now)
+                now = _send_on(at, _MASK, 0, at[_MASK, 0], 0, costs.mask, costs, now)
             if order.depth == 1:
                 if item.brings:
                     now = _ask_block(at, True, item.load, loads, order, costs, now)
