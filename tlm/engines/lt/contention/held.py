@@ -63,9 +63,10 @@ class Held:
             return count
         if not self.holds(operation):
             return len(self)
-        for place, taken in enumerate(self._waiting):
-            if _may_change(taken.operation, operation):
-                count = max(count, place + 1)
+        needed = {*operation.takes, *operation.slots}
+        for behind, taken in enumerate(reversed(self._waiting)):
+            if _may_change(taken.operation, operation, needed):
+                return max(count, len(self) - behind)
         return count
 
     def _in_excess(self, operation: Operation) -> int:
@@ -166,19 +167,21 @@ def meet(one: Operation, other: Operation) -> bool:
     return all(x[0] <= y[-1] and y[0] <= x[-1] for x, y in ((a.rows, b.rows), (a.cols, b.cols)))
 
 
-def _may_change(held: Operation, operation: Operation) -> bool:
-    """Whether an operation held may still take or give units of tokens that another one needs.
+def _may_change(held: Operation, operation: Operation, needed: set[str]) -> bool:
+    """Whether an operation held may still take or give units of what another one needs.
 
     Multicasts take theirs in program order, whatever comes of it later. Of blocks of off-chip
     memory tiles matter, too: one tile's wait for nothing at another.
     """
     own = held.takes if isinstance(held, Work) else ()
-    changed = ((own + held.gives, held.near), (held.arrivals, held.far))
-    apart = isinstance(held, OffChip) or isinstance(operation, OffChip)
+    if needed.isdisjoint((*own, *held.gives, *held.arrivals)):
+        return False
+    if not isinstance(held, OffChip) and not isinstance(operation, OffChip):
+        return True
     return any(
-        not set(names).isdisjoint(tokens) and not (apart and _are_apart(where, ends))
+        not set(names).isdisjoint(tokens) and not _are_apart(where, ends)
         for names, where in ((operation.takes, operation.near), (operation.slots, operation.far))
-        for tokens, ends in changed
+        for tokens, ends in ((own + held.gives, held.near), (held.arrivals, held.far))
     )
 
 
