@@ -3,12 +3,12 @@
 from typing import Any
 
 from tlm.chips import Chip, find_tiles
-from tlm.dies.collectives import collective
+from tlm.dies.collectives import Dealt, collective
 from tlm.dies.links import TICKS_PER_S, DieMesh, die_mesh
 from tlm.dies.perf import collective_ticks, link_loads
 from tlm.dies.schedule import DiePhase, in_turns, overlapped
 from tlm.dies.simulate import simulate
-from tlm.errors import InputError, check_range, choose
+from tlm.errors import InputError, check_range, choose, hold_least
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from wafertlm.asked.dies import LEVELS, DiesOptions
@@ -31,8 +31,9 @@ def run_dies(options: DiesOptions, chip: Chip | None = None) -> dict[str, Any]:
     _check_run(options)
     mesh = die_mesh(find_tiles(options.chip, options.set) if chip is None else chip)
     group = _group(options.group, mesh)
-    messages = collective(options.collective, mesh, group, options.bytes)
-    closed = collective_ticks(options.collective, mesh, group, options.bytes)
+    dealt = Dealt(piece=options.piece_bytes or 0)
+    messages = collective(options.collective, mesh, group, options.bytes, dealt)
+    closed = collective_ticks(options.collective, mesh, group, options.bytes, dealt)
     ticks = simulate(messages, mesh).ticks if options.level == "lt" else closed
     busiest = int(link_loads(messages, mesh).max())
     figures: dict[str, Any] = {
@@ -45,20 +46,23 @@ def run_dies(options: DiesOptions, chip: Chip | None = None) -> dict[str, Any]:
         "perf_error_pct": 100 * (closed - ticks) / ticks if options.level == "lt" else None,
     }
     if options.kernel_s is not None:
-        figures["run"] = _run(options, mesh, group, ticks)
+        figures["run"] = _run(options, mesh, group, dealt, ticks)
     return figures
 
 
-def _run(options: DiesOptions, mesh: DieMesh, group: TileSet, ticks: int) -> dict[str, Any]:
+def _run(
+    options: DiesOptions, mesh: DieMesh, group: TileSet, dealt: Dealt, ticks: int
+) -> dict[str, Any]:
     """Kernels with a collective behind each, in turns and overlapped."""
     assert options.kernel_s is not None
     kernel, parts = round(options.kernel_s * TICKS_PER_S), options.micro_batches
     turns = in_turns([DiePhase((kernel,), ticks)] * options.repeat)
     part = -(-options.bytes // parts)
     if options.level == "lt":
-        part_ticks = simulate(collective(options.collective, mesh, group, part), mesh).ticks
+        part_messages = collective(options.collective, mesh, group, part, dealt)
+        part_ticks = simulate(part_messages, mesh).ticks
     else:
-        part_ticks = collective_ticks(options.collective, mesh, group, part)
+        part_ticks = collective_ticks(options.collective, mesh, group, part, dealt)
     both = overlapped([DiePhase((kernel // parts,), part_ticks)] * options.repeat, parts)
     return {
         "in_turns_s": turns.ticks / TICKS_PER_S,
@@ -70,6 +74,13 @@ def _run(options: DiesOptions, mesh: DieMesh, group: TileSet, ticks: int) -> dic
 
 
 def _check_run(options: DiesOptions) -> None:
+    if options.piece_bytes is not None:
+        hold_least("--piece-bytes", options.piece_bytes, 1)
+        if options.collective != "all-to-all":
+            raise InputError(
+                f"--piece-bytes: found with --collective {options.collective}; "
+                "allowed: with all-to-all"
+            )
     if options.kernel_s is not None and not 0 <= options.kernel_s <= _LONGEST_KERNEL_S:
         raise InputError(
             f"--kernel-s: found {options.kernel_s:g}; allowed: 0 to {_LONGEST_KERNEL_S}"

@@ -24,6 +24,13 @@ def test_figures_of_a_collective() -> None:
     assert 14 * 256e-9 < found["seconds"] < 2 * 14 * 256e-9
 
 
+def test_pieces_move_the_same_bytes() -> None:
+    whole, pieces = figures(), figures(piece_bytes=1024)
+    assert pieces["messages"] == 4 * whole["messages"]
+    assert pieces["bytes"] == whole["bytes"]
+    assert pieces["busiest_link_bytes"] == whole["busiest_link_bytes"]
+
+
 def test_perf_says_how_far_it_is_from_the_links() -> None:
     lt, perf = figures(), figures(level="perf")
     assert perf["perf_error_pct"] is None
@@ -45,6 +52,11 @@ def test_a_run_in_turns_and_overlapped() -> None:
         ({"chip": "flat32"}, "--chip: 'flat32' is a single die; the profile has no [dies]"),
         ({"level": "at"}, "unknown level 'at'; known: lt, perf"),
         ({"kernel_s": -1.0}, "--kernel-s: found -1; allowed: 0 to 1000"),
+        ({"piece_bytes": 0}, "--piece-bytes: found 0; allowed: 1 or more"),
+        (
+            {"piece_bytes": 64, "collective": "all-gather"},
+            "--piece-bytes: found with --collective all-gather; allowed: with all-to-all",
+        ),
         ({"repeat": 0}, "--repeat: found 0; allowed: 1 to 10000"),
         ({"micro_batches": 0}, "--micro-batches: found 0; allowed: 1 to 10000"),
         (

@@ -15,39 +15,57 @@ from tlm.dies.messages import MessagePlan, Messages
 from tlm.errors import InputError, choose, hold_least
 from tlm.interconnect.packets import TileSet
 
+_MOST_PIECES = 2**24
 #: Messages that a die has to have got, by its number.
 _Got = dict[int, list[int]]
 
 
-class Shares(NamedTuple):
-    """By how much messages of an all-to-all differ; none: they are equal.
+class Dealt(NamedTuple):
+    """How an all-to-all is dealt out.
 
     Attributes:
-        sent: Of each die of the group, row by row, what it sends, over the mean.
+        sent: Of each die of the group, row by row, what it sends, over the mean; none: all alike.
         got: The same of what it gets.
+        piece: Units that a die sends to one before it turns to the next; 0: all that it has.
     """
 
     sent: tuple[float, ...] = ()
     got: tuple[float, ...] = ()
+    piece: int = 0
 
 
-EVEN = Shares()
+WHOLE = Dealt()
 
 
-def all_to_all(mesh: DieMesh, group: TileSet, size: int, shares: Shares = EVEN) -> Messages:
+def all_to_all(mesh: DieMesh, group: TileSet, size: int, dealt: Dealt = WHOLE) -> Messages:
     """Every die sends ``size`` to every other: first to the next one, last to the one before.
 
-    Where shares differ, ``size`` is that of dies of the mean, and others are rounded up.
+    Where shares differ, ``size`` is that of dies of the mean, and others are rounded up. In pieces
+    a die turns to every other as often, with as much of its message each time.
+
+    Raises:
+        InputError: if these are too many.
     """
     dies = np.array(group.nodes(mesh.cols))
     count = len(dies)
     place = np.tile(np.arange(count), count - 1)
     to = (place + np.repeat(np.arange(1, count), count)) % count
     units = np.full(len(place), size)
-    if shares != EVEN:
-        sent, got = (np.array(each or [1.0] * count) for each in shares)
+    if dealt.sent or dealt.got:
+        sent, got = (np.array(each or [1.0] * count) for each in (dealt.sent, dealt.got))
         units = np.maximum(1, np.ceil(size * sent[place] * got[to])).astype(np.int64)
-    return Messages(dies[place], dies[to], units, *np.zeros((2, 0), dtype=np.int64))
+    turns = -(-size // dealt.piece) if dealt.piece else 1
+    if turns * len(units) > _MOST_PIECES:
+        least = -(-size * len(units) // _MOST_PIECES)
+        raise InputError(
+            f"--piece-bytes: found {dealt.piece}; allowed for {len(units)} messages of {size} "
+            f"bytes: {least} or more"
+        )
+    each, more = np.divmod(units, turns)
+    pieces = each + (np.arange(turns)[:, None] < more)
+    _, sent_then = np.nonzero(pieces)
+    ends = dies[place[sent_then]], dies[to[sent_then]]
+    return Messages(*ends, pieces[pieces > 0], *np.zeros((2, 0), dtype=np.int64))
 
 
 def all_gather(mesh: DieMesh, group: TileSet, size: int) -> Messages:
@@ -107,7 +125,7 @@ COLLECTIVES: dict[str, Callable[[DieMesh, TileSet, int], Messages]] = {
 
 
 def collective(
-    name: str, mesh: DieMesh, group: TileSet, size: int, shares: Shares = EVEN
+    name: str, mesh: DieMesh, group: TileSet, size: int, dealt: Dealt = WHOLE
 ) -> Messages:
     """Messages of a collective of a group.
 
@@ -117,14 +135,14 @@ def collective(
         group: Those that take part; of a hand-over the first group.
         size: Units: of all-to-all each message, of all-gather each die's block, of all-reduce the
             whole, of a hand-over each die's.
-        shares: By how much messages of an all-to-all differ.
+        dealt: How an all-to-all is dealt out.
 
     Raises:
         InputError: as `check_collective`, and for a hand-over between groups that are none.
     """
     check_collective(name, mesh, group, size)
-    if shares != EVEN:
-        return all_to_all(mesh, group, size, shares)
+    if dealt != WHOLE:
+        return all_to_all(mesh, group, size, dealt)
     return COLLECTIVES[name](mesh, group, size)
 
 

@@ -1,9 +1,10 @@
-"""Collectives between dies at level `perf`: the laws of the links, with few packets a message.
+"""Collectives between dies at level `perf`: the laws of the links, for as few packets as will do.
 
 Packets wait behind others at each die, and who waits is a matter of all messages together: no sum
 over rounds or links meets it. So messages run over the same links as at level `lt`
-(`tlm.dies.simulate`), in at most `MOST_PACKETS` packets each. They do so at sizes that are powers
-of two, each once; between two of them times are interpolated.
+(`tlm.dies.simulate`), at sizes that are powers of two, each once. Others lie on a line through two
+of them. Few messages run up to a size from which on each byte takes as long as the one before; of
+many messages each has a few large packets.
 """
 
 from dataclasses import replace
@@ -11,21 +12,23 @@ from functools import lru_cache
 
 import numpy as np
 
-from tlm.dies.collectives import EVEN, Shares, check_collective, collective, largest_size
+from tlm.dies.collectives import WHOLE, Dealt, check_collective, collective, largest_size
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
 from tlm.dies.simulate import simulate
 from tlm.interconnect.lines import leaving, line_loads
 from tlm.interconnect.packets import TileSet
 
-#: Packets of a message at most: with twice as many times change by 2 % on average.
+#: Packets of a message at most, of many that are equal: with twice as many times change by 2 %.
 MOST_PACKETS = 16
-#: No more than so far from level `lt`, in per cent of it: 10.3 of all-to-all on 4 to 64 dies.
-WORST_PCT = 11.0
+#: Packets of all messages together, and of each at least, where those that are run are as they are.
+_MOST_IN_ALL, _LEAST_OF_EACH = 2**16, 2**7
+#: Dies of a group so small that its links are full or idle together, as sizes have it.
+_FEW_DIES = 4
 
 
 def collective_ticks(
-    name: str, mesh: DieMesh, group: TileSet, size: int, shares: Shares = EVEN
+    name: str, mesh: DieMesh, group: TileSet, size: int, dealt: Dealt = WHOLE
 ) -> int:
     """Ticks of a collective (`tlm.dies.collectives`) at level `perf`.
 
@@ -33,19 +36,41 @@ def collective_ticks(
         InputError: as `collective`.
     """
     check_collective(name, mesh, group, size)
-    below = 1 << (size.bit_length() - 1)
-    ticks = _run_ticks(name, mesh, group, below, shares)
+    below, most = _power_of_two(size), _followed(name, mesh, group)
+    if most:
+        below = min(below, most // 2)
+    ticks = _run_ticks(name, mesh, group, below, dealt)
     if size == below:
         return ticks
     above = min(2 * below, largest_size(mesh))
-    more = _run_ticks(name, mesh, group, above, shares) - ticks
+    more = _run_ticks(name, mesh, group, above, dealt) - ticks
     return ticks + more * (size - below) // (above - below)
 
 
+def worst_pct(group: TileSet) -> float:
+    """No more than so far from level `lt`, in per cent of it."""
+    return 15.0 if len(group) <= _FEW_DIES else 11.0
+
+
+def _power_of_two(size: int) -> int:
+    """The largest one that is no more."""
+    return 1 << (size.bit_length() - 1)
+
+
+@lru_cache(1 << 10)
+def _followed(name: str, mesh: DieMesh, group: TileSet) -> int:
+    """The size up to which messages run packet by packet, if these are few; else 0."""
+    packets = _MOST_IN_ALL // len(collective(name, mesh, group, 1))
+    return 0 if packets < _LEAST_OF_EACH else _power_of_two(packets * mesh.packet_units)
+
+
 @lru_cache(1 << 12)
-def _run_ticks(name: str, mesh: DieMesh, group: TileSet, size: int, shares: Shares) -> int:
-    messages = collective(name, mesh, group, size, shares)
-    return simulate(messages, coarse(mesh, int(messages.units.max()))).ticks
+def _run_ticks(name: str, mesh: DieMesh, group: TileSet, size: int, dealt: Dealt) -> int:
+    if not _followed(name, mesh, group):
+        mesh = coarse(mesh, int(collective(name, mesh, group, size).units.max()))
+        if dealt.piece:
+            dealt = dealt._replace(piece=max(dealt.piece, mesh.packet_units))
+    return simulate(collective(name, mesh, group, size, dealt), mesh).ticks
 
 
 def coarse(mesh: DieMesh, units: int) -> DieMesh:

@@ -17,6 +17,10 @@ class DiesOptions:
     collective: Annotated[str, "What the dies do together."]
     bytes: Annotated[int, "Bytes of each message, block or die; of all-reduce the whole."]
     group: Annotated[str, "Dies that take part: all, or r0:r1,c0:c1."] = "all"
+    piece_bytes: Annotated[
+        int | None,
+        "Of all-to-all: a die turns to the next one after so many; else when it is done.",
+    ] = None
     level: Annotated[str, "Level of the links: lt or perf."] = "lt"
     kernel_s: Annotated[float | None, "Seconds of a kernel before the collective."] = None
     repeat: Annotated[int, "Kernels, each with a collective behind it."] = 1

@@ -7,7 +7,7 @@ _GROUPS = {
     "Load": """
         traffic rate cycles packet_flits multicast_fraction saturation seed
         collective@noc group@noc source flits
-        collective@dies bytes group@dies kernel_s repeat micro_batches
+        collective@dies bytes group@dies piece_bytes kernel_s repeat micro_batches
         pattern queue_depth requesters block_bytes stride_bytes write_fraction grain requests@memory
         prefill decode trace workload rate_rps arrival_cv requests rate_scale
         slo_ttft_s slo_tbt_ms find_rate attainment seeds

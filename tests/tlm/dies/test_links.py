@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tlm.chips import load_chip
-from tlm.dies.collectives import COLLECTIVES, Shares, collective
+from tlm.chips import find_tiles, load_chip
+from tlm.dies.collectives import COLLECTIVES, Dealt, collective
 from tlm.dies.links import DieMesh, die_mesh
 from tlm.dies.messages import MessagePlan, Messages
-from tlm.dies.perf import MOST_PACKETS, coarse, collective_ticks, link_loads
+from tlm.dies.perf import MOST_PACKETS, coarse, collective_ticks, link_loads, worst_pct
 from tlm.dies.simulate import simulate
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
@@ -179,12 +179,56 @@ def test_larger_packets_leave_links_their_rate(packet: int, buffered: int, units
 def test_uneven_shares_of_an_all_to_all(way: str) -> None:
     """Each die sends, or gets, its share; the most of all takes longest."""
     mesh, group = mesh_of(2, 2, buffer=64), TileSet(range(2), range(2))
-    shares = Shares(**{way: (2.5, 0.5, 0.5, 0.5)})
+    shares = Dealt(**{way: (2.5, 0.5, 0.5, 0.5)})
     messages = collective("all-to-all", mesh, group, 40, shares)
     dies = messages.source if way == "sent" else messages.target
     assert np.bincount(dies, messages.units).tolist() == [300, 60, 60, 60]
     even = collective_ticks("all-to-all", mesh, group, 40)
     assert 300 <= collective_ticks("all-to-all", mesh, group, 40, shares) < 3 * even
+
+
+@pytest.mark.parametrize("dealt", [Dealt(), Dealt(got=(2.5, 0.5, 0.5, 0.5))])
+def test_pieces_of_an_all_to_all_are_its_messages(dealt: Dealt) -> None:
+    """A die turns to each other one with every piece, and sends no more than without."""
+    mesh, group = mesh_of(2, 2, buffer=64), TileSet(range(2), range(2))
+    whole = collective("all-to-all", mesh, group, 40, dealt)
+    pieces = collective("all-to-all", mesh, group, 40, dealt._replace(piece=12))
+    assert len(pieces) == 4 * len(whole)  # of up to 12 each
+    sums = np.zeros((2, 4, 4), dtype=np.int64)
+    for found, sent in zip(sums, (whole, pieces), strict=True):
+        np.add.at(found, (sent.source, sent.target), sent.units)
+    assert (sums[0] == sums[1]).all()
+    first = pieces.target[pieces.source == 0]
+    assert first.tolist() == [1, 2, 3] * 4
+    with pytest.raises(InputError, match="--piece-bytes: found 1; allowed for 12 messages of 2000"):
+        collective("all-to-all", mesh, group, 2_000_000, Dealt(piece=1))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (4, 4), (2, 8), (4, 8), (8, 4)])
+@pytest.mark.parametrize("tokens", [8, 100, 256])
+@pytest.mark.parametrize("rate", ["1e12", "160e9"])
+def test_level_perf_meets_the_links_token_by_token(
+    rows: int, cols: int, tokens: int, rate: str
+) -> None:
+    """Tokens of 7,168 bytes, each for 8 experts: a die turns to another one with each copy."""
+    slower = [f"dies.{part}_bytes_per_s={rate}" for part in ("link", "port")]
+    mesh, group = die_mesh(find_tiles("flat32-wafer", slower)), TileSet(range(rows), range(cols))
+    size, dealt = tokens * 8 * 7168 // (rows * cols), Dealt(piece=7168)
+    ticks = simulate(collective("all-to-all", mesh, group, size, dealt), mesh).ticks
+    found = collective_ticks("all-to-all", mesh, group, size, dealt)
+    assert found == pytest.approx(ticks, rel=worst_pct(group) / 100)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 8), (8, 4), (8, 8)])
+def test_many_dies_are_done_sooner_token_by_token(rows: int, cols: int) -> None:
+    """Messages as a whole are all on the same links at the same time."""
+    mesh, group = die_mesh(load_chip("flat32-wafer")), TileSet(range(rows), range(cols))
+    size = 256 * 8 * 7168 // (rows * cols)
+    pieces, whole = (
+        simulate(collective("all-to-all", mesh, group, size, Dealt(piece=piece)), mesh).ticks
+        for piece in (7168, 0)
+    )
+    assert pieces < 0.95 * whole
 
 
 def test_all_to_all_is_no_faster_than_its_bisection() -> None:

@@ -1,16 +1,17 @@
 """What dies of a wafer send each other in an iteration, and how long it takes.
 
 A token goes to the dies of its experts, a copy for each, and as much comes back (FlatAttention
-paper, section IV). Where copies are merged, a die gets a token once, and sends one sum back.
+paper, section IV). Where copies are merged, a die gets a token once, and sends one sum back. Tokens
+go one after the other, so that a die turns to another one with each copy.
 """
 
 from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
 
-from tlm.dies.collectives import EVEN, Shares, collective
+from tlm.dies.collectives import WHOLE, Dealt, collective
 from tlm.dies.links import TICKS_PER_S
-from tlm.dies.perf import WORST_PCT, collective_ticks
+from tlm.dies.perf import collective_ticks, worst_pct
 from tlm.dies.simulate import simulate
 from tlm.level_errors import Between
 from workloads.machine.die_groups import DieGroups
@@ -133,7 +134,7 @@ class DieLinks:
 
     def between(self, link: Link) -> Between:
         """Between what they may lie at level `lt`, as parts of their cycles at `perf`."""
-        off = WORST_PCT / 100 if self._is_sent(link) else 0.0
+        off = worst_pct(self._groups.first) / 100 if self._is_sent(link) else 0.0
         return Between(1 / (1 + off), 1 / (1 - off))
 
     def name_of(self, link: Link) -> str:
@@ -158,28 +159,29 @@ class DieLinks:
     def _at_perf(self, link: Link) -> float:
         if not self._is_sent(link):
             return 0.0
-        name, size, shares = self._collective(link)
+        name, size, dealt = self._collective(link)
         mesh, group = self._groups.mesh, self._groups.first
-        ticks = collective_ticks(name, mesh, group, size, shares)
+        ticks = collective_ticks(name, mesh, group, size, dealt)
         return self._in_cycles(max(ticks, self._port_ticks(link)))
 
     def _at_lt(self, link: Link) -> float:
         if not self._is_sent(link):
             return 0.0
-        name, size, shares = self._collective(link)
+        name, size, dealt = self._collective(link)
         mesh, group = self._groups.mesh, self._groups.first
-        ticks = simulate(collective(name, mesh, group, size, shares), mesh).ticks
+        ticks = simulate(collective(name, mesh, group, size, dealt), mesh).ticks
         return self._in_cycles(max(ticks, self._port_ticks(link)))
 
-    def _collective(self, link: Link) -> tuple[str, int, Shares]:
+    def _collective(self, link: Link) -> tuple[str, int, Dealt]:
         if isinstance(link, HandOver):
-            return "hand-over", self.bytes_of(link), EVEN
-        return "all-to-all", self.bytes_of(link), self._shares(back=link.back)
+            return "hand-over", self.bytes_of(link), WHOLE
+        return "all-to-all", self.bytes_of(link), self._dealt(back=link.back)
 
-    def _shares(self, *, back: bool) -> Shares:
+    def _dealt(self, *, back: bool) -> Dealt:
         """Where experts are unequally popular dies get, and then send back, unequal parts."""
+        by_token = Dealt(piece=self._token_bytes)
         if not self._routing.popular:
-            return EVEN
+            return by_token
         experts, dies = self._model.experts, self._groups.dies
         assert experts is not None
         _, loads = expected_loads(experts.count, experts.active, 1)
@@ -187,7 +189,7 @@ class DieLinks:
         got = tuple(
             float(loads[places == die].sum()) * dies / experts.active for die in range(dies)
         )
-        return Shares(sent=got) if back else Shares(got=got)
+        return by_token._replace(sent=got) if back else by_token._replace(got=got)
 
     def _port_ticks(self, link: Link) -> int:
         """What the die with the most tokens sends, or gets back, goes through its port."""
