@@ -1,6 +1,7 @@
 """Problems searched together have the plans and cycles of each alone."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from workloads.kernels.attention.flash_search import (
 )
 from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.gemm.stream_closed_form import candidate_cycles as stream_cycles
+from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
 from workloads.kernels.gemm.stream_search import plan_streams, whole_weight_cuts
+from workloads.kernels.gemm.stream_steps import Candidates, CutFigures, blocks_of, cut_figures
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place, chip_place
 
@@ -41,6 +45,11 @@ _ROWS = {
 def _place(chip: str, rows: int, cols: int) -> Place:
     loaded = load_chip(chip)
     return chip_place(loaded, (rows, cols), noc_timing(loaded), 16, 32, memory=True)
+
+
+def covers(place: Place, cut: GridCut) -> bool:
+    rows, cols = cut.m_rows * cut.n_rows * cut.k_rows, cut.m_cols * cut.n_cols * cut.k_cols
+    return (rows, cols) == (place.rows, place.cols)
 
 
 _PLACES = [_place("flat32", 4, 4), _place("npusim-large", 2, 8), _place("npusim-small", 3, 2)]
@@ -66,6 +75,30 @@ def test_streamed_products(place: Place, lengths: list[int], groups: int) -> Non
     for problem, one in zip(problems, found, strict=True):
         assert [one] == plan_streams([problem], (192, 320), place, place.method(None))
         assert one.cycles == kernel.closed_form(one.plan, place.timing)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.sampled_from(_PLACES), st.integers(1, 300), st.integers(1, 200))
+def test_candidates_that_are_not_followed_are_slower(place: Place, rows: int, depth: int) -> None:
+    """On lines of tiles, without off-chip memory: the fastest of all that can be is followed."""
+    place, whole = replace(place, offchip=None), GridCut(1, 1, 1, 1, 1, 1)
+    shape, method = (rows, 96, depth), place.method(None)
+    problem = StreamPlan(place, shape, 1, whole, (1, 1, 1), method)
+    cuts = [GridCut(*cut) for cut in product((1, 2, 3, 4, 8), repeat=6)]
+    cuts = [cut for cut in cuts if 1 in (cut.k_rows, cut.k_cols) and covers(place, cut)]
+    blocks = [
+        (cut, *blocks_of(problem, cut.parts, (1, 1, parts))) for cut in cuts for parts in (1, 3)
+    ]
+    figures = [cut_figures(place, cut) for cut, *_ in blocks]
+    sides = np.array([sides for _, *sides in blocks]).T
+    which = Candidates(CutFigures(*np.array(figures).T), *sides)
+    every = stream_cycles(problem, which, place.timing)
+    found = stream_cycles(problem, which, place.timing, np.zeros(len(blocks), dtype=int))
+    told = np.isfinite(found)
+    assert not told.all()
+    assert (found[told] == every[told]).all()
+    assert every[told].min() == every.min()
+    assert (every[~told] > every.min()).all()
 
 
 @settings(max_examples=10, deadline=None)

@@ -43,7 +43,7 @@ def beside_own_blocks(
     best = np.full(int(rivals.max()) + 1, np.inf)
     np.minimum.at(best, rivals, np.where(lines.followed, np.inf, found))
     for each in followed[np.argsort(lines.least[followed], kind="stable")].tolist():
-        behind = lines.least[each] >= best[rivals[each]]
+        behind = lines.least[each] > best[rivals[each]]
         found[each] = np.inf if behind else _line_cycles(problem, steps, timing, lines, each)
         best[rivals[each]] = min(best[rivals[each]], found[each])
     return found
@@ -57,7 +57,7 @@ class _Lines(NamedTuple):
         shared: Which operand tiles share: A (1), B (2) or none (0).
         sent: Flits of its blocks.
         own: Flits of what a tile sends itself in a step.
-        least: Cycles that this takes at least.
+        least: Cycles that a candidate takes at least.
     """
 
     followed: NDArray[np.bool_]
@@ -74,8 +74,11 @@ def _lines(steps: Steps) -> _Lines:
     own = np.where(a_shared, 0, a.flits) + np.where(b_shared, 0, b.flits)
     sent = np.where(a_shared, a.flits, np.where(b_shared, b.flits, 0))
     meet = (shared > 0) & (not b.there) | (parts > 1)
-    summed = np.where(parts > 1, steps.c_flits / steps.depth, 0)
-    least = steps.count * np.maximum(steps.product, own + sent + summed)
+    come, summed = own + sent, np.where(parts > 1, steps.c_flits, 0)
+    # The first blocks come, then products and blocks side by side, and the last sum is behind them.
+    least = come + (steps.count - 1) * np.maximum(steps.product, come) + steps.product
+    least += summed + np.where(parts > 1, steps.combine, 0)
+    least = np.maximum(least, steps.count * (come + summed / steps.depth))  # through a port
     return _Lines(meet & ~(a_shared & b_shared), shared, sent, own, least)
 
 
