@@ -15,6 +15,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.program import Engine, Load, Multicast, Operation, Program, Store, Work
+from tlm.program.operations import Along
 
 
 def down(rows: int, root: int, flits: int, taken: str, given: str, col: int = 0) -> Multicast:
@@ -165,3 +166,17 @@ def test_an_edge_that_does_not_fill_its_links_knows_no_turns() -> None:
             offchip=edge,
         ).last_arrival_cycle[3, 0]
     )
+
+
+@pytest.mark.parametrize(("along", "turns"), [("row", False), ("column", True)])
+def test_only_multicasts_along_columns_share_links_with_blocks(
+    monkeypatch: pytest.MonkeyPatch, along: Along, turns: bool
+) -> None:
+    edge, root = edge_of(4, 4), TileSet.tile(3, 3)
+    tokens = {"one": (0, 1), "other": (0, 1), "come": (0, 1)}
+    operations: list[Operation] = [Load(root, 64, arrivals=(name,)) for name in ("one", "other")]
+    operations.append(Multicast(root, along, range(4), 64, takes=("one",), arrivals=("come",)))
+    program = program_of(4, 4, operations, **tokens)
+    cycles = run_lt(program, TIMING, offchip=edge).cycles
+    monkeypatch.setattr(Edge, "fills_links", False)
+    assert (cycles != run_lt(program, TIMING, offchip=edge).cycles) == turns

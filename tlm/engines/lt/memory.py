@@ -16,6 +16,7 @@ from tlm.interconnect.unicast_packets import (
     TRANSFER_COLUMNS,
     WAY_COLUMNS,
 )
+from tlm.offchip.edge import Edge
 from tlm.program import Program
 from tlm.room import hold_room
 
@@ -34,14 +35,20 @@ def needed_bytes(program: Program) -> int:
     return program.rows * program.cols * tile
 
 
-def check_links_memory(program: Program, limit_bytes: int | None) -> None:
+def check_links_memory(program: Program, limit_bytes: int | None, edge: Edge | None = None) -> None:
     """Hold that there is memory for a network, too, beside the run that is in memory already.
+
+    Args:
+        program: What runs.
+        limit_bytes: What the run may take; None: what the machine has to spare.
+        edge: Channels whose blocks go through the network.
 
     Raises:
         InputError: with both figures, if there is not.
     """
     rows, cols = program.rows, program.cols
     under_way = most_under_way(rows, cols)
+    rows += 0 if edge is None else edge.edge_rows
     operation = _TIME_BYTES * rows * cols + _TREE_BYTES * max(rows, cols)
     needed = rows * cols * _LINKS_BYTES + under_way * operation + _NUMBER_BYTES * WHEEL_SIZE
     _hold_more(program, "multicasts meet", needed, limit_bytes)

@@ -152,7 +152,8 @@ class _LooseRun:
         self._offchip, self._meeting_edge = None, None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
-            if meets and offchip.fills_links and self._held.takes_rows(program.rows):
+            fills = offchip.fills_links and self._held.takes_rows(program.rows)
+            if meets and form.down and fills:
                 self._meeting_edge = offchip
                 return
             self._offchip = OffChipTimes(
@@ -209,7 +210,7 @@ class _LooseRun:
             return
         self._flush()
         if self._links is None:
-            check_links_memory(self._program, self._memory_bytes)
+            check_links_memory(self._program, self._memory_bytes, self._meeting_edge)
             self._links = MulticastLinks(
                 self._timing, self._launch_cycles, self._slots(), self._meeting_edge
             )

@@ -171,7 +171,8 @@ def _of_block(laws: Laws, groups: Groups, rows: int, keys: int) -> tuple[int, ..
     mask = _own(laws, groups, flits) if shape.causal else _slices(laws, groups, "mask", flits)
     if laws.edge is not None and shape.causal:
         served = _load(laws, flits).served_parts
-    turns = laws.edge is not None and laws.edge.fills_links and laws.operands not in BY_MESSAGES
+    down = groups.size[0] > 1 and laws.operands not in BY_MESSAGES
+    turns = laws.edge is not None and laws.edge.fills_links and down
     return (*products(place, block), wide, *mask, served, *_meeting(laws, groups), int(turns))
 
 
