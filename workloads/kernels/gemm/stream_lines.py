@@ -88,7 +88,6 @@ def _line_cycles(
     """Cycles of a candidate, step by step on a line of tiles."""
     cut = GridCut(*(int(column[each]) for column in steps.cut[:6]))
     shared = ("", "a", "b")[int(lines.shared[each])]
-    tiles, roots = _tiles(problem.place.rows, cut, shared, problem.method)
     line = LineSteps(
         int(lines.sent[each]),
         int(lines.own[each]),
@@ -100,7 +99,18 @@ def _line_cycles(
         combine=int(steps.combine[each]),
         in_network=problem.method == "network",
     )
-    return line_cycles(line, tiles, np.tile(roots, (int(steps.count[each]), 1)), timing)
+    count = int(steps.count[each])
+    return _followed(problem.place.rows, cut, shared, problem.method, line, count, timing)
+
+
+@lru_cache(1 << 15)
+def _followed(
+    rows: int, cut: GridCut, shared: str, method: str, line: LineSteps, count: int,
+    timing: NocTiming,
+) -> int:  # fmt: skip
+    """Cycles of so many steps; problems that differ in M alone share many."""
+    tiles, roots = _tiles(rows, cut, shared, method)
+    return line_cycles(line, tiles, np.tile(roots, (count, 1)), timing)
 
 
 @lru_cache(1 << 10)
