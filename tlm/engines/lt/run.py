@@ -2,8 +2,8 @@
 
 An operation is one max-plus update of arrays over the grid (`tlm.engines.lt.sweep`). The network is
 its zero-load law plus the serialisation at interfaces and ejection ports. Multicasts that are under
-way together contend for links and buffers, too, and so do the transfers of sends that share links
-(`tlm.engines.lt.contention`).
+way together contend for links and buffers, too, with blocks of off-chip memory on the same links.
+So do the transfers of sends that share links (`tlm.engines.lt.contention`).
 """
 
 from collections.abc import Callable

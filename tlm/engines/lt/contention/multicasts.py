@@ -3,6 +3,7 @@
 Units are taken from and given to the state of the run, as the compiled steps do it, whole sets of
 tiles at a time. Between that the packets go through the network (`multicast_packets`), those of
 several operations at once, and what has been sent stays on its way until an operation needs it.
+Blocks of off-chip memory (`blocks`) go among them.
 """
 
 from collections.abc import Callable, Sequence
