@@ -20,6 +20,8 @@ def _render(result: Result) -> RenderableType:
     parts: list[RenderableType] = [_rows(result), _targets(result), _summary(result)]
     if "other_chips" in result:
         parts.insert(2, _other_chips(result))
+    if "readings" in result:
+        parts.insert(2, _readings(result))
     return Group(*parts)
 
 
@@ -55,6 +57,13 @@ def _targets(result: Result) -> Table:
     table = Table("target", "found", "met", title="Targets on rows not fitted")
     for each in result["targets"]:
         table.add_row(each["target"], _number(each["found"]), "yes" if each["met"] else "NO")
+    return table
+
+
+def _readings(result: Result) -> Table:
+    table = Table("reading", "held", title="Claims that hold under each reading")
+    for each in result["readings"]:
+        table.add_row(each["reading"], f"{each['held']} of {each['of']}")
     return table
 
 

@@ -58,7 +58,8 @@ def invented_served(case: ServedCase) -> Figures:
     if case.core.engine is None:
         place = figure_11.SPLITS.index(split)
         return figures | {name: values[place] for name, values in figure_11.PLOTTED.items()}
-    place = list(figure_14.LENGTHS.values()).index(lengths)
+    told = (figure_14.LENGTHS, figure_14.SIXTHS)
+    place = next(list(each.values()).index(lengths) for each in told if lengths in each.values())
     name = "apart" if decode is None else f"apart-{decode.name}"
     name = name if case.prefill_units else "fusion"
     figures["throughput_tok_s"] = figure_14.PLOTTED[name][place]
@@ -125,11 +126,15 @@ def test_rows_and_targets(published: dict[str, Any], tmp_path: Path) -> None:
         if not any(text in each["target"] for text in doubtful)
     }
     assert all(met.values()), [text for text, holds in met.items() if not holds]
+    assert sum(each["held"] for each in published["readings"]) == sum(
+        each["met"] for each in published["targets"]
+    )
+    assert {"reading": "F14/formula-text", "held": 6, "of": 6} in published["readings"]
     by_base = {
         each["target"]: each["met"] for each in published["targets"] if "(base" in each["target"]
     }
     assert any(holds for text, holds in by_base.items() if "base 907" in text)
-    faster = rows["F8/formula-100-20-qwen3-4b/S32A128H30/over"]
+    faster = rows["F8/formula-5-to-1-qwen3-4b/S32A128H30/over"]
     assert (faster["model"], faster["paper"]) == pytest.approx((3.70 / 2.71, 3.70 / 2.71))
     assert rows["F7/C1-qkv-8/formula/difference"]["model"] == pytest.approx(38)
     assert [path.stem for path in draw(published, tmp_path) if path.suffix == ".svg"] == [
@@ -233,6 +238,17 @@ def test_a_prompt() -> None:
     assert product_plan((256, 2048, 2048), SMALL).cores == (4, 1)
 
 
+def test_tokens_after_a_prompt() -> None:
+    """By M and N all weights go around for each of them."""
+    alone, after = (
+        prompt_figures(SMALL._replace(layers=16, outputs=outputs)) for outputs in (0, 20)
+    )
+    assert alone["sent_bytes"] is not None and after["sent_bytes"] is not None
+    assert after["sent_bytes"] == pytest.approx(21 * alone["sent_bytes"])
+    assert after["seconds"] is not None and alone["seconds"] is not None
+    assert 18 * alone["seconds"] < after["seconds"] < 21 * alone["seconds"]
+
+
 def test_rows_that_do_not_fit_go_in_parts() -> None:
     case = PromptCase("qwen3-4b", 2048, 4, "k", "ring", 320)
     assert prompt_figures(case)["parts"] == 2
@@ -274,16 +290,27 @@ def test_a_prompt_on_stages() -> None:
 def test_a_single_request() -> None:
     """More memory keeps more layers, and is faster; the array alone reads its tiles one by one."""
     small, large = (
-        single_figures(SingleCase("qwen3-1.7b", "100-20", Core(64, 60, mib, "formula")))
+        single_figures(SingleCase("qwen3-1.7b", "5-to-1", Core(64, 60, mib, "formula")))
         for mib in (32, 128)
     )
     assert (small["kept_layers"], large["kept_layers"]) == (16, 28)
     assert small["seconds"] is not None and large["seconds"] is not None
     assert large["seconds"] < 0.8 * small["seconds"]
     alone = single_figures(
-        SingleCase("qwen3-1.7b", "100-20", Core(64, 60, 128, "load-stream-drain"))
+        SingleCase("qwen3-1.7b", "5-to-1", Core(64, 60, 128, "load-stream-drain"))
     )
     assert alone["seconds"] is not None and alone["seconds"] > 2 * large["seconds"]
+
+
+def test_a_request_as_published() -> None:
+    """Two layers of 4B are kept by 128 MB, so that memory hardly matters."""
+    slow, fast = (
+        single_figures(SingleCase("qwen3-4b", "inputs", Core(64, hbm, 128, "load-stream-drain")))
+        for hbm in (30, 120)
+    )
+    assert slow["kept_layers"] == 32
+    assert slow["seconds"] == pytest.approx(fast["seconds"], rel=0.02)
+    assert slow["seconds"] != fast["seconds"]
 
 
 def test_layered_prefill_apart_loads_fewer_experts_and_takes_longer() -> None:

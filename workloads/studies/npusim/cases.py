@@ -40,6 +40,9 @@ class PromptCase(NamedTuple):
         channel: What an output is locked for: ``none``, ``output`` or ``receiver``.
         scattered: Sums are left where they come together, as the next product takes them.
         chip_cols: Columns of the square chip.
+        outputs: Tokens that come out after it, one by one.
+        layers: How many of the model's are run; 0: all.
+        more: Other fields of the chip.
     """
 
     model: str
@@ -51,6 +54,9 @@ class PromptCase(NamedTuple):
     channel: str = "output"
     scattered: bool = False
     chip_cols: int = 8
+    outputs: int = 0
+    layers: int = 0
+    more: tuple[str, ...] = ()
 
 
 class _Ran(NamedTuple):
@@ -66,25 +72,28 @@ class _Ran(NamedTuple):
 def prompt_figures(case: PromptCase) -> Figures:
     """Products at level `at`, one after the other; all else in closed form on the same tiles.
 
-    The others need no network: each core works on its own rows or heads.
+    The others need no network: each core works on its own rows or heads. A token that comes out
+    sees the prompt.
     """
     model = find_model(case.model)
     place, _ = _place(case)
     waited = np.zeros((place.rows, place.cols, len(MeshPort)), dtype=np.int64)
     cycles = others = sent = needed = parts = 0
-    for operator in _layer(case):
+    for operator, times in _work(case):
         if not isinstance(operator, Product):
-            others += _alone(place, operator)
+            others += times * _alone(place, operator)
             continue
         ran = _product((operator.rows, operator.columns, operator.depth), case)
-        cycles, waited, sent = cycles + ran.cycles, waited + ran.waited, sent + ran.sent_bytes
+        cycles, waited = cycles + times * ran.cycles, waited + times * ran.waited
+        sent += times * ran.sent_bytes
         needed, parts = max(needed, ran.tile_bytes), max(parts, ran.parts)
     row, col, port = np.unravel_index(waited.argmax(), waited.shape)
-    seconds = model.layers / find_tiles(CHIP).clock_hz
+    layers = case.layers or model.layers
+    seconds = layers / find_tiles(CHIP).clock_hz
     return {
         "seconds": seconds * (cycles + others),
         "products_s": seconds * cycles,
-        "sent_bytes": float(model.layers * sent),
+        "sent_bytes": float(layers * sent),
         "tile_bytes": float(needed),
         "parts": float(parts),
         "waited_pct": 100 * float(waited.max()) / cycles,
@@ -118,10 +127,13 @@ def _product(shape: Sizes, case: PromptCase) -> _Ran:
     return _Ran(cycles, waited, sent, program.tile_bytes, parts)
 
 
-def _layer(case: PromptCase) -> Iterator[Attention | Product | Rows]:
+def _work(case: PromptCase) -> Iterator[tuple[Attention | Product | Rows, int]]:
+    """What a layer does, and how often: for the prompt, and for each token after it."""
     model = find_model(case.model)
-    yield from prompt_attention(model, case.tokens, 0, None)
-    yield from projections(model, case.tokens, experts=None)
+    for new, context, times in ((case.tokens, 0, 1), (1, case.tokens, case.outputs)):
+        if times:
+            yield from ((each, times) for each in prompt_attention(model, new, context, None))
+            yield from ((each, times) for each in projections(model, new, experts=None))
 
 
 @cache
@@ -131,7 +143,7 @@ def _place(case: PromptCase) -> tuple[Place, int]:
         case.placement,
         case.link_bytes_per_cycle,
         chip_cols=case.chip_cols,
-        more=(f"noc.channel={case.channel}",),
+        more=(f"noc.channel={case.channel}", *case.more),
     )
 
 

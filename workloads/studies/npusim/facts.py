@@ -32,14 +32,28 @@ SECONDS = {
 }
 MODELS = ("qwen3-1.7b", "qwen3-4b")
 _FOUR, _RING = 4, "ring"
-
-
-def partition_case(model: str, tokens: int, partition: str, link: str, sums: str) -> PromptCase:
-    """A prompt of figure 9: four cores, which lie in a ring."""
-    channel, scattered = "output", SUMS[sums]
-    return PromptCase(
-        model, tokens, _FOUR, PARTITIONS[partition], _RING, LINKS[link], channel, scattered
+#: Published inputs: 16 layers, and 20 tokens that come out one by one after the prompt. Their links
+#: and array are not said: those of other figures, and the least and the most of table 3.
+_INPUTS = {
+    f"inputs-A{side}": (
+        f"tile.matrix.rows={side}",
+        f"tile.matrix.cols={side}",
+        "tile.matrix.tiles=load-stream-drain",
+        "tile.matrix.lane_alus=0",
     )
+    for side in (32, 128)
+}
+_LAYERS, _OUTPUTS = 16, 20
+
+
+def partition_case(model: str, tokens: int, partition: str, reading: str) -> PromptCase:
+    """A prompt of figure 9: four cores, which lie in a ring."""
+    cut = PARTITIONS[partition]
+    if reading in _INPUTS:
+        case = PromptCase(model, tokens, _FOUR, cut, _RING, LINKS["noc8"])
+        return case._replace(outputs=_OUTPUTS, layers=_LAYERS, more=_INPUTS[reading])
+    link, _, sums = reading.partition("-")
+    return PromptCase(model, tokens, _FOUR, cut, _RING, LINKS[link], scattered=SUMS[sums])
 
 
 # Figure 10 ---------------------------------------------------------------------------------------
@@ -92,9 +106,10 @@ def placement_case(group: Group, placement: str, channel: str) -> PromptCase:
     )
 
 
-def figure_9_readings(*, quick: bool) -> list[tuple[str, str]]:
-    """Links and sums; ``quick`` has links of 8 GB/s alone."""
-    return [(link, sums) for link in (("noc8",) if quick else LINKS) for sums in SUMS]
+def figure_9_readings(*, quick: bool) -> list[str]:
+    """Links and sums, and published inputs; ``quick`` has links of 8 GB/s alone."""
+    links = ("noc8",) if quick else LINKS
+    return [*(f"{link}-{sums}" for link in links for sums in SUMS), *_INPUTS]
 
 
 # Table 2 -----------------------------------------------------------------------------------------

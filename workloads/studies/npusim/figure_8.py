@@ -14,11 +14,13 @@ from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
 from workloads.studies.campaign import Figures
 from workloads.studies.npusim.judge import row, target
-from workloads.studies.npusim.served import ENGINES, Core, study_chip
+from workloads.studies.npusim.served import NO_HEAD, Core, study_chip
 
-#: Tokens of the prompt and of the output: 5 to 1 is published. By what bandwidth is worth in the
-#: plot about 20 tokens come out.
-LENGTHS = {"100-20": (100, 20), "500-100": (500, 100)}
+#: Tokens of the prompt and of the output: as published inputs have them, and 5 to 1, as the text.
+LENGTHS = {"inputs": (1024, 20), "5-to-1": (100, 20)}
+#: Layers that published inputs run, without an output head, and layers that plotted seconds are of:
+#: by seconds of a token's work those of 32B are of all of its layers.
+_LAYERS = {"qwen3-4b": (32, 32), "qwen3-32b": (16, 64)}
 #: Groups of four cores, all 64 of them in one pipeline.
 _TENSOR, _STAGES, _NOC_GB_S = 4, 16, 160
 MODELS = ("qwen3-4b", "qwen3-32b")
@@ -36,6 +38,7 @@ SECONDS = {
         (33.0, 26.4, 23.2),
     ),
 }  # fmt: skip
+_ENGINES = ("formula", "overlapped", "load-stream-drain")
 #: Bandwidth that changes less changes nothing; memory whose size hardly matters changes no more.
 _NOTHING, _HARDLY = 1.02, 1.10
 #: The text's factor of bandwidth for the larger model, and how near it is to be.
@@ -60,14 +63,19 @@ def single_figures(case: SingleCase) -> Figures:
     """Serve the request."""
     inputs, outputs = LENGTHS[case.lengths]
     load = generate(f"fixed:{inputs}:{outputs}", 1, math.inf, 1.0, 0)
-    model, parallel = find_model(case.model), Parallel(tensor=_TENSOR, pipeline=_STAGES)
+    model, told = find_model(case.model), 1.0
+    if case.lengths == "inputs":
+        layers, of_layers = _LAYERS[case.model]
+        model = model.model_copy(update={"layers": layers, "vocabulary": NO_HEAD})
+        told = of_layers / layers
+    parallel = Parallel(tensor=_TENSOR, pipeline=_STAGES)
     groups = groups_on(study_chip(case.core, _NOC_GB_S), parallel)
     price = GroupsPrice(model, groups, parallel, kv_wanted_tokens=load.most_tokens(1, BLOCK_TOKENS))
     result = run(load, make_scheduler("continuous", SchedulerOptions()), price)
     kept = price.kernels.residencies
     return {
-        "seconds": result["e2e_s"]["mean"],
-        "ttft_s": result["ttft_s"]["mean"],
+        "seconds": told * result["e2e_s"]["mean"],
+        "ttft_s": told * result["ttft_s"]["mean"],
         "kept_layers": float(sum(each.layers for each in kept)),
     }
 
@@ -76,7 +84,7 @@ class Reading(NamedTuple):
     """What the figure leaves open.
 
     Attributes:
-        engine: One of `ENGINES`.
+        engine: One of `_ENGINES`.
         lengths: One of `LENGTHS`.
     """
 
@@ -95,23 +103,19 @@ def figure_8_case(reading: Reading, model: str, core: tuple[int, int], hbm_gb_s:
     return SingleCase(model, reading.lengths, Core(array, hbm_gb_s, sram_mib, reading.engine))
 
 
-def figure_8_readings(*, quick: bool) -> list[Reading]:
-    """All of them; ``quick`` has the short lengths alone."""
-    return [Reading(*each) for each in product(ENGINES, [*LENGTHS][: 1 if quick else None])]
+READINGS = [Reading(*each) for each in product(_ENGINES, LENGTHS)]
 
 
-def figure_8_cases(*, quick: bool) -> Iterator[SingleCase]:
+def figure_8_cases() -> Iterator[SingleCase]:
     """All runs."""
-    for each in product(figure_8_readings(quick=quick), MODELS, CORES, BANDWIDTHS):
+    for each in product(READINGS, MODELS, CORES, BANDWIDTHS):
         yield figure_8_case(*each)
 
 
-def figure_8(found: Mapping[str, Figures], *, quick: bool) -> Iterator[dict[str, Any]]:
+def figure_8(found: Mapping[str, Figures]) -> Iterator[dict[str, Any]]:
     """Seconds, those over the fastest, which lengths matter less to, and layers that are kept."""
-    for reading, model in product(figure_8_readings(quick=quick), MODELS):
-        note = "{} tokens in, {} out; the paper has the ratio alone".format(
-            *LENGTHS[reading.lengths]
-        )
+    for reading, model in product(READINGS, MODELS):
+        note = "{} tokens in, {} out".format(*LENGTHS[reading.lengths])
         fastest = found[repr(figure_8_case(reading, model, CORES[2], BANDWIDTHS[-1]))]["seconds"]
         assert fastest is not None
         for (place, core), (at, hbm) in product(enumerate(CORES), enumerate(BANDWIDTHS)):
@@ -128,7 +132,7 @@ def figure_8(found: Mapping[str, Figures], *, quick: bool) -> Iterator[dict[str,
             )
 
 
-def figure_8_targets(rows: Sequence[Mapping[str, Any]], *, quick: bool) -> Iterator[dict[str, Any]]:
+def figure_8_targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """What the text claims, under each reading."""
     model_of = {each["id"]: each["model"] for each in rows}
 
@@ -137,7 +141,7 @@ def figure_8_targets(rows: Sequence[Mapping[str, Any]], *, quick: bool) -> Itera
         return float(model_of[f"F8/{reading.name}-{model}/{name}/seconds"])
 
     low, high = BANDWIDTHS[0], BANDWIDTHS[-1]
-    for reading in figure_8_readings(quick=quick):
+    for reading in READINGS:
         small, large = ((reading, model) for model in MODELS)
         name = f"F8/{reading.name}"
         for core in CORES[:3]:

@@ -26,25 +26,25 @@ def figure_9_cases(*, quick: bool) -> Iterator[PromptCase]:
     """All prompts."""
     for reading in figure_9_readings(quick=quick):
         for model, tokens, partition in product(MODELS, LENGTHS, PARTITIONS):
-            yield partition_case(model, tokens, partition, *reading)
+            yield partition_case(model, tokens, partition, reading)
 
 
 def figure_9(found: Mapping[str, Figures], *, quick: bool) -> Iterator[dict[str, Any]]:
     """Seconds, MN over K, and the length at which MN overtakes K."""
     for reading, model in product(figure_9_readings(quick=quick), MODELS):
-        name, taken = f"F9/{model}/{'-'.join(reading)}", "-".join(reading)
+        name = f"F9/{model}/{reading}"
         times: dict[str, list[float | None]] = {}
         for partition in PARTITIONS:
-            cases = [partition_case(model, tokens, partition, *reading) for tokens in LENGTHS]
+            cases = [partition_case(model, tokens, partition, reading) for tokens in LENGTHS]
             times[partition] = [found[repr(case)]["seconds"] for case in cases]
             for tokens, model_s, said in zip(
                 LENGTHS, times[partition], SECONDS[model, partition], strict=True
             ):
-                note = f"reading {taken}; links and array of the runs are not published"
+                note = f"reading {reading}; links and array of the runs are not published"
                 yield row(f"{name}/{partition}-T{tokens}", model_s, said, "s", "at", note)
         said_k, said_mn = (np.array(SECONDS[model, each]) for each in ("K", "MN"))
         ratio = _over(times["MN"][0], times["K"][0])
-        note = f"at {LENGTHS[0]} tokens, reading {taken}"
+        note = f"at {LENGTHS[0]} tokens, reading {reading}"
         yield row(f"{name}/MN_over_K", ratio, float(said_mn[0] / said_k[0]), "x", "at", note)
         note = "of the plotted values; the text says the hidden size"
         yield row(
@@ -74,7 +74,7 @@ def figure_9_targets(rows: Sequence[Mapping[str, Any]], *, quick: bool) -> Itera
     model_of = {each["id"]: each["model"] for each in rows}
     paper_of = {each["id"]: each["paper"] for each in rows}
     for reading, model in product(figure_9_readings(quick=quick), MODELS):
-        name = f"F9/{model}/{'-'.join(reading)}"
+        name = f"F9/{model}/{reading}"
         times = {
             (partition, tokens): model_of[f"{name}/{partition}-T{tokens}"] or float("nan")
             for partition, tokens in product(PARTITIONS, LENGTHS)

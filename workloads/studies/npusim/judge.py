@@ -1,6 +1,7 @@
 """Rows and targets, and what holds."""
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 #: A figure holds if it is no further from the printed one.
@@ -44,6 +45,14 @@ def target(text: str, found: float | None, met: bool) -> dict[str, Any]:
     """A claim of the paper under a reading, and whether it holds."""
     known = found is not None and math.isfinite(found)
     return {"target": text, "found": found if known else None, "met": bool(met and known)}
+
+
+def by_reading(targets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Claims of each figure that hold under each reading, which their texts begin with."""
+    counted: dict[str, list[bool]] = {}
+    for each in targets:
+        counted.setdefault(each["target"].partition(": ")[0], []).append(each["met"])
+    return [{"reading": name, "held": sum(met), "of": len(met)} for name, met in counted.items()]
 
 
 def within_factor(found: float | None, said: float, factor: float) -> bool:

@@ -57,7 +57,7 @@ def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
     found = {row["id"]: row for row in result["rows"]}
     drawings = {
         "modes": partial(_modes, found),
-        "single_request": partial(_panels, found, _single(found)),
+        "single_request": partial(_panels, found, _single()),
         "partitions": partial(_panels, found, _partitions(found)),
         "placements": partial(_placements, found),
         "splits": partial(_splits, found),
@@ -94,9 +94,8 @@ def _panels(found: _Found, grid: _Grid) -> Any:
     return figure
 
 
-def _single(found: _Found) -> _Grid:
+def _single() -> _Grid:
     """Figure 8."""
-    every = [each.name for each in figure_8.figure_8_readings(quick=False)]
     cores = {f"S{sram}A{array}": (array, sram) for sram, array in figure_8.CORES}
 
     def name(model: str, reading: str, core: str, place: int) -> str:
@@ -106,7 +105,7 @@ def _single(found: _Found) -> _Grid:
 
     return _Grid(
         dict.fromkeys(figure_8.MODELS, ("memory of a core (GB/s)", figure_8.BANDWIDTHS)),
-        [each for each in every if any(row.startswith(f"F8/{each}-") for row in found)],
+        [each.name for each in figure_8.READINGS],
         [*cores],
         name,
         lambda _: "a request (s)",

@@ -15,6 +15,7 @@ from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost
 from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
+from workloads.serving.schedulers.pd_fusion import DEFAULT_CHUNK_TOKENS
 from workloads.studies.campaign import Figures
 from workloads.studies.npusim.cases import CHIP
 
@@ -27,9 +28,13 @@ _PREFILL_TOKENS = 2048
 
 
 #: What multiplies, by its reading. ``formula``: the array by the paper's formula, or the vector
-#: engine where that is faster; else the array alone, whose tiles of weights overlap or do not.
+#: engine where that is faster; ``local-memory``: the same, with 128 bytes a cycle of local memory
+#: whatever the array, as published inputs of figure 12 have it; else the array alone, whose tiles
+#: of weights overlap or do not.
+_FORMULA = ("tile.matrix.tiles=stream-drain", "tile.matrix.lane_alus=64")
 ENGINES = {
-    "formula": ("tile.matrix.tiles=stream-drain", "tile.matrix.lane_alus=64"),
+    "formula": _FORMULA,
+    "local-memory": (*_FORMULA, "tile.sram_bytes_per_cycle=128"),
     "overlapped": ("tile.matrix.tiles=overlapped", "tile.matrix.lane_alus=0"),
     "load-stream-drain": ("tile.matrix.tiles=load-stream-drain", "tile.matrix.lane_alus=0"),
 }
@@ -37,7 +42,7 @@ ENGINES = {
 #: head. ``inputs``: the model with the sizes of the products of figure 9, whose 28 layers are four
 #: for each of seven stages, and without a head, which the published operators do not have.
 SHAPES = {"text": "qwen3-4b", "inputs": "qwen3-1.7b"}
-_NO_HEAD = 16  # columns of one that takes no time to speak of
+NO_HEAD = 16  # columns of one that takes no time to speak of
 #: Bytes of local memory a cycle by the side of an array, as in the shipped profiles.
 _SRAM_BYTES = 8
 
@@ -77,6 +82,7 @@ class ServedCase(NamedTuple):
         decode_units: Cores that decode.
         decode_core: Theirs, if another.
         shape: One of `SHAPES`.
+        chunk_tokens: Tokens of a chunk of a prompt where cores do both.
     """
 
     inputs: int
@@ -87,6 +93,7 @@ class ServedCase(NamedTuple):
     decode_units: int = 0
     decode_core: Core | None = None
     shape: str = "text"
+    chunk_tokens: int = DEFAULT_CHUNK_TOKENS
 
 
 class _Watched(GroupsPrice):
@@ -137,7 +144,7 @@ def served_figures(case: ServedCase) -> Figures:
         groups = groups_on(chip, parallel)
         share = ceil_div(wanted, len(groups.pipelines[0]))
         watched = _Watched(model, groups, parallel, kv_wanted_tokens=share)
-        schedulers = [fused(_STAGES) for _ in groups.pipelines[0]]
+        schedulers = [fused(_STAGES, case.chunk_tokens) for _ in groups.pipelines[0]]
         result = run(load, schedulers[0], watched, beside=schedulers[1:], share=watched.share)
     assert isinstance(watched, _Watched)
     return {
@@ -151,7 +158,7 @@ def served_figures(case: ServedCase) -> Figures:
 
 def _served_model(shape: str) -> Model:
     model = find_model(SHAPES[shape])
-    return model if shape == "text" else model.model_copy(update={"vocabulary": _NO_HEAD})
+    return model if shape == "text" else model.model_copy(update={"vocabulary": NO_HEAD})
 
 
 def _parallel(of: str) -> Parallel:
@@ -162,9 +169,9 @@ def _chunked() -> Scheduler:
     return make_scheduler("chunked", SchedulerOptions(token_budget=_PREFILL_TOKENS), _STAGES)
 
 
-def fused(stages: int) -> Scheduler:
+def fused(stages: int, chunk_tokens: int) -> Scheduler:
     """Prompts and decoding together, by the published budget, on a pipeline."""
-    options = SchedulerOptions(budget_units=_BUDGET, chunk_units=_CHUNK)
+    options = SchedulerOptions(chunk_tokens, budget_units=_BUDGET, chunk_units=_CHUNK)
     return make_scheduler("pd-fusion", options, stages)
 
 

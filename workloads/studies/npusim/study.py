@@ -38,6 +38,7 @@ from workloads.studies.npusim.figure_13 import (
     staged_figures,
 )
 from workloads.studies.npusim.figure_14 import figure_14, figure_14_cases, figure_14_targets
+from workloads.studies.npusim.judge import by_reading
 from workloads.studies.npusim.layered import (
     LayeredCase,
     layered_cases,
@@ -77,8 +78,7 @@ def run_study(
     """Run all cases and return rows, summary and targets.
 
     Args:
-        quick: Prompts with links of 8 GB/s alone, single requests of short lengths alone; of
-            figure 11 what was plotted.
+        quick: Prompts with links of 8 GB/s alone; of figure 11 what was plotted.
         workers: Processes.
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
@@ -86,7 +86,7 @@ def run_study(
     """
     wanted = [
         *figure_7_cases(),
-        *figure_8_cases(quick=quick),
+        *figure_8_cases(),
         *figure_9_cases(quick=quick),
         *figure_10_cases(quick=quick),
         *figure_11_cases(quick=quick),
@@ -99,7 +99,7 @@ def run_study(
     found = run_once(wanted, simulate, workers=workers, store=store, progress=progress, pool=pool)
     rows = [
         *figure_7(found),
-        *figure_8(found, quick=quick),
+        *figure_8(found),
         *figure_9(found, quick=quick),
         *figure_10(found, quick=quick),
         *figure_11(found, quick=quick),
@@ -113,7 +113,7 @@ def run_study(
     ]
     targets = [
         *figure_7_targets(rows),
-        *figure_8_targets(rows, quick=quick),
+        *figure_8_targets(rows),
         *figure_9_targets(rows, quick=quick),
         *figure_10_targets(rows, quick=quick),
         *figure_11_targets(rows),
@@ -129,4 +129,5 @@ def run_study(
         "summary": summarise(rows) | {"orderings": kept | {"doubtful_kept": 0, "doubtful_of": 0}},
         "held": {"rows": sum(judged), "of": len(judged)},
         "targets": targets,
+        "readings": by_reading(targets),
     }
