@@ -109,6 +109,22 @@ def test_a_changed_chip_changes_the_kernels_that_it_binds(wafertlm: Wafertlm) ->
     assert 1.5 < slow["cycles"] / plain["cycles"] < 2.1
 
 
+def test_errors_of_kernels_do_not_hang_on_the_links_between_dies() -> None:
+    """Levels were compared on one die of the shipped wafer."""
+    plain, slower = (
+        run_iteration(
+            IterationOptions(
+                model="deepseek-v3-671b", chip="flat32-wafer", set=changes, decode="64@100",
+                allow_stale=True,
+            )
+        )
+        for changes in ((), ("dies.link_bytes_per_s=5e11",))
+    )  # fmt: skip
+    assert plain.ground.compared_as == slower.ground.compared_as == "flat32-wafer"
+    errors = [[ran.result.error["level_pct"] for ran in each.kernels] for each in (plain, slower)]
+    assert errors[0] == errors[1]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

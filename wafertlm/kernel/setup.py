@@ -100,8 +100,8 @@ class Ground:
         tile: What the project's own tiles cost beside the laws of their engines; None of others,
             and where engines are rooflines.
         place: What kernels are planned for; its ``offchip`` are the channels, if their time counts.
-        compared_as: The shipped chip at whose constants levels were compared; None of others, and
-            of custom routers.
+        compared_as: The shipped chip at whose constants levels were compared, of a wafer that with
+            the same dies; None of others, and of custom routers.
     """
 
     options: KernelOptions
@@ -297,7 +297,7 @@ def grounded(options: KernelOptions) -> Ground:
     """Look up all that options name but the kernel; else as `resolve`."""
     with stale_allowed(options.allow_stale):
         chip = find_tiles(options.chip, options.set)
-        compared_as = None if options.rtl is not None else shipped_as(chip)
+        compared_as = None if options.rtl is not None else _compared_as(chip)
         levels = part_levels(options, chip)
         dtype = dtype_on(chip, options.dtype)
         options = replace(options, dtype=dtype)
@@ -324,6 +324,14 @@ def grounded(options: KernelOptions) -> Ground:
             place=place,
             compared_as=compared_as,
         )
+
+
+def _compared_as(chip: Chip) -> str | None:
+    if chip.dies is None:
+        return shipped_as(chip)
+    from workloads.serving.price.die_price import dies_shipped_as  # slow to import: only for wafers
+
+    return dies_shipped_as(chip)
 
 
 def _custom_routers(options: KernelOptions, levels: Levels) -> "CustomRouters | None":
