@@ -68,7 +68,6 @@ def run(s: DieMeshState, queues: Queues) -> None:
         queues: Without events.
     """
     heap = [(0, 0, 0, 0) for _ in range(0)]  # of this type, and empty
-    _begin(s)
     while True:
         time, number = (heap[0][0], heap[0][1]) if heap else (NEVER, NEVER)
         stop = _go_on(s, queues, time, number)
@@ -104,19 +103,27 @@ def _go_on(s: DieMeshState, queues: Queues, time: int, number: int) -> int:
             s.came_up[Came.ENTERED] += 1
             if pushed == Pushed.NO_QUEUE:
                 return _Stop.NO_QUEUE
-        queue = earliest(queues)
-        if is_before(queues, queue, time, number):
-            return _Stop.OTHER
-        now, name, what = pop(queues, queue)
+        message = _begun(s)
+        if message != NONE:
+            now, what = 0, message
+            name = s.messages[message, Message.SOURCE] * PORTS * KINDS + DieEventKind.MESSAGE
+        else:
+            queue = earliest(queues)
+            if is_before(queues, queue, time, number):
+                return _Stop.OTHER
+            now, name, what = pop(queues, queue)
         _happen(s, now, name, what)
 
 
-@compiled
-def _begin(s: DieMeshState) -> None:
-    """Messages that wait for nothing may be sent."""
-    for message in range(len(s.messages)):
+@merged
+def _begun(s: DieMeshState) -> int:
+    """The next message that waits for nothing as all begins, or `NONE`."""
+    while s.came_up[Came.BEGUN] < len(s.messages):
+        message = int(s.came_up[Came.BEGUN])
+        s.came_up[Came.BEGUN] += 1
         if s.messages[message, Message.WAITS] == 0:
-            _may_be_sent(s, message)
+            return message
+    return NONE
 
 
 @merged
@@ -133,29 +140,30 @@ def _happen(s: DieMeshState, now: int, name: int, what: int) -> None:
         for packet in range(first, first + s.messages[what, Message.MISSING]):
             _append(s, place, packet)
     die = place - place % PORTS
-    ready = _asked(s, die, now)
+    ready, asking = _asked(s, die, now)
     while ready:
         output = die + address(lowest(ready))
         ready &= ready - 1
-        source = _next_input(s, die, output, now)
+        source = _next_input(s, die, output, asking)
         if source != NONE:
             _send(s, now, source, output)
 
 
 @inlined
-def _asked(s: DieMeshState, die: int, now: int) -> int:
-    """Free outputs of a die that inputs ask for, a bit each.
+def _asked(s: DieMeshState, die: int, now: int) -> tuple[int, int]:
+    """Free outputs of a die that inputs ask for, a bit each, and who asks: a bit for each input.
 
     There is no branch for each port: whether it is free no processor can guess.
     """
-    asked = free = 0
+    asked = asking = free = 0
     for port in range(PORTS):
         place = address(die + port)
         wanted = s.places[place, DiePlace.WANTED]
         asks = (wanted != NONE) & (s.places[place, DiePlace.INPUT_FREE] <= now)
         asked |= int(asks) << (wanted & _BITS)
+        asking |= int(asks) << (wanted & _BITS) * PORTS + port
         free |= int(s.places[place, DiePlace.OUTPUT_FREE] <= now) << port
-    return asked & free
+    return asked & free, asking
 
 
 @inlined
@@ -187,12 +195,9 @@ def _append(s: DieMeshState, place: int, packet: int) -> None:
 def _show(s: DieMeshState, place: int, packet: int) -> None:
     """A packet is the first of an input's queue."""
     s.places[place, DiePlace.FIRST] = packet
-    message = s.messages[address(s.packets[address(packet), DiePacket.MESSAGE])]
-    s.places[place, DiePlace.WANTED] = _output(s, place // PORTS, message[Message.TARGET])
-    # The last packet of a message takes what is left.
-    before = (packet - message[Message.FIRST_PACKET]) * s.law.packet_units
-    units = min(s.law.packet_units, message[Message.UNITS] - before)
-    s.places[place, DiePlace.FIRST_UNITS] = units
+    first = s.packets[address(packet)]
+    s.places[place, DiePlace.WANTED] = _output(s, place // PORTS, first[DiePacket.TARGET])
+    s.places[place, DiePlace.FIRST_UNITS] = first[DiePacket.UNITS]
 
 
 @inlined
@@ -208,15 +213,10 @@ def _output(s: DieMeshState, die: int, target: int) -> int:
 
 
 @inlined
-def _next_input(s: DieMeshState, die: int, output: int, now: int) -> int:
+def _next_input(s: DieMeshState, die: int, output: int, asking: int) -> int:
     """The input of a die whose packet leaves by an output, or NONE."""
     out, turn = output - die, s.places[output, DiePlace.TURN]
-    asking = 0
-    for port in range(PORTS):
-        place = address(die + port)
-        wants = s.places[place, DiePlace.WANTED] == out
-        asks = wants & (s.places[place, DiePlace.INPUT_FREE] <= now)
-        asking |= int(asks) << port
+    asking = asking >> out * PORTS & _ALL
     in_turn = (asking | asking << PORTS) >> turn & _ALL
     while in_turn:
         source = die + address(turn + lowest(in_turn)) % PORTS

@@ -38,7 +38,7 @@ class DieTraffic:
 def simulate(messages: Messages, mesh: DieMesh) -> DieTraffic:
     """Run messages packet by packet (`tlm.dies.core`).
 
-    Memory is 24 bytes for each packet.
+    Memory is 40 bytes for each packet.
 
     Raises:
         InputError: for messages that do not fit the mesh, or are too many to run.

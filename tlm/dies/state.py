@@ -33,15 +33,13 @@ class Message(IntEnum):
     """Columns of a message."""
 
     SOURCE = 0  # die
-    TARGET = 1  # die
-    UNITS = 2
-    FIRST_PACKET = 3
-    MISSING = 4  # packets that have not arrived
-    WAITS = 5  # messages that it still waits for
-    FIRST_FOLLOWER = 6  # where those that wait for it begin among `DieMeshState.followers`
-    FOLLOWERS_END = 7  # and end
-    SENT = 8  # time from which it may be sent
-    ARRIVED = 9  # time at which its last unit so far has arrived
+    FIRST_PACKET = 1
+    MISSING = 2  # packets that have not arrived
+    WAITS = 3  # messages that it still waits for
+    FIRST_FOLLOWER = 4  # where those that wait for it begin among `DieMeshState.followers`
+    FOLLOWERS_END = 5  # and end
+    SENT = 6  # time from which it may be sent
+    ARRIVED = 7  # time at which its last unit so far has arrived
 
 
 class DiePacket(IntEnum):
@@ -49,6 +47,8 @@ class DiePacket(IntEnum):
 
     MESSAGE = 0  # that it belongs to
     NEXT = 1  # packet behind it in the queue of an input, or NONE
+    TARGET = 2  # die; beside its message's, as each hop asks for it
+    UNITS = 3
 
 
 class DiePlace(IntEnum):
@@ -85,6 +85,7 @@ class Came(IntEnum):
 
     COUNT = 0  # how many there are
     ENTERED = 1  # of these, those that wait for their time
+    BEGUN = 2  # of messages, those that may have been sent as all began
 
 
 class DieMeshState(NamedTuple):
@@ -108,8 +109,7 @@ def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
     packets = -(-messages.units // mesh.packet_units)
     order = np.argsort(messages.before, kind="stable")
     followers = np.searchsorted(messages.before[order], np.arange(count + 1))
-    table[:, Message.SOURCE], table[:, Message.TARGET] = messages.source, messages.target
-    table[:, Message.UNITS], table[:, Message.MISSING] = messages.units, packets
+    table[:, Message.SOURCE], table[:, Message.MISSING] = messages.source, packets
     table[:, Message.FIRST_PACKET] = np.cumsum(packets) - packets
     table[:, Message.WAITS] = np.bincount(messages.after, minlength=count)
     table[:, Message.FIRST_FOLLOWER] = followers[:-1]
@@ -117,8 +117,14 @@ def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
     places = np.zeros((mesh.dies * PORTS, len(DiePlace)), dtype=np.int64)
     places[:, [DiePlace.FIRST, DiePlace.WANTED]] = NONE
     places[:, DiePlace.ROOM] = mesh.buffer_units
-    queued = np.full((packets.sum(), len(DiePacket)), NONE, dtype=np.int64)
+    queued = np.empty((packets.sum(), len(DiePacket)), dtype=np.int64)
     queued[:, DiePacket.MESSAGE] = np.repeat(np.arange(count), packets)
+    queued[:, DiePacket.NEXT] = NONE
+    queued[:, DiePacket.TARGET] = np.repeat(messages.target, packets)
+    queued[:, DiePacket.UNITS] = mesh.packet_units
+    # The last packet of a message takes what is left.
+    left = messages.units - (packets - 1) * mesh.packet_units
+    queued[np.cumsum(packets) - 1, DiePacket.UNITS] = left
     return DieMeshState(
         law=Law(*(getattr(mesh, field) for field in Law._fields)),
         messages=table,
