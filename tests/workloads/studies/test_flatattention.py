@@ -60,6 +60,8 @@ def invented_on_the_wafer(case: WaferCase) -> Figures:
 
 def invented_service(case: WaferServeCase) -> Figures:
     """Half of the requests attain their objectives; at twice the error all but a tenth."""
+    if case.rate_rps is None:
+        return {"rate_rps": 250.0, "rate_rps_low": 260.0, "rate_rps_high": 240.0}
     figures: Figures = dict.fromkeys(SERVED, case.rate_rps / 2)
     return figures | {"goodput_rps_low": case.rate_rps * 0.9, "goodput_rps_high": 1.0}
 
@@ -99,6 +101,7 @@ def test_rows_targets_and_plots(tmp_path: Path) -> None:
     goodput = rows["S1/layered-FlatAttention/100rps/goodput_rps"]
     assert (goodput["model"], goodput["interval"], goodput["paper"]) == (50.0, [1.0, 90.0], None)
     assert rows["S1/layered-FlatAttention/100rps/ttft_s"]["interval"] is None  # ends not known
+    assert rows["S1/chunked-no-groups/highest/rate"]["interval"] == [240.0, 260.0]
     for batch in (32, 64, 128, 256):  # predicted: the paper's are not at hand
         assert rows[f"TII/links-160GB/EP32-PP2-b{batch}/tpot"]["paper"] is None
     published = rows["TII/DS-Prof/b128/throughput"]
@@ -243,6 +246,23 @@ def test_a_service_is_that_of_the_command(scheduler: str, monkeypatch: pytest.Mo
         told = None if between is None else [between[name]["low"], between[name]["high"]]
         # An end that is overloaded says nothing.
         assert ends == (None if told is None or None in told else told)
+
+
+@pytest.mark.parametrize(("attained", "overloaded"), [(250.0, 400.0), (400.0, 250.0)])
+def test_the_highest_rate_is_one_without_an_overload(
+    attained: float, overloaded: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(case: WaferServeCase, _: object) -> Figures:
+        rate = case.rate_rps
+        assert rate is not None
+        share = 0.95 if rate < attained else 0.85
+        return {"goodput_rps": rate * share, "overloaded": float(rate > overloaded)}
+
+    monkeypatch.setattr(served, "_served", run)
+    figures = served_figures(WaferServeCase("chunked", "FlatAttention", None))
+    for end in ("", "_low", "_high"):
+        rate = figures[f"rate_rps{end}"]
+        assert rate is not None and 0.99 * 250 < rate <= 250
 
 
 def test_experts_are_active_by_the_copies_of_a_group() -> None:

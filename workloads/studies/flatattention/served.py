@@ -14,6 +14,7 @@ from workloads.models import load_model
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import Pools, run, run_disaggregated
 from workloads.serving.engine.speculation import Speculation
+from workloads.serving.load.capacity import ATTAINMENT, find_rate
 from workloads.serving.load.generator import generate
 from workloads.serving.price.die_price import DiesPrice
 from workloads.serving.price.models import serving_model
@@ -37,6 +38,8 @@ GROUPS: dict[str, tuple[int, int] | None] = {"FlatAttention": None, "no-groups":
 _PROMPT_DIES, _CHUNK_TOKENS = 32, 2048
 #: Figures by unit.
 SERVED = {"goodput_rps": "request/s", "ttft_s": "s", "tbt_ms": "ms"}
+#: Where the search for the highest rate begins, and below which it ends.
+_START_RPS, _LEAST_RPS = 200.0, 50.0
 
 
 class WaferServeCase(NamedTuple):
@@ -45,12 +48,12 @@ class WaferServeCase(NamedTuple):
     Attributes:
         scheduler: Who plans iterations, or `APART`: half of the dies computes prompts.
         attention: A name of `GROUPS`.
-        rate_rps: Arrivals a second.
+        rate_rps: Arrivals a second; None: as many as attain the objectives.
     """
 
     scheduler: str
     attention: str
-    rate_rps: float
+    rate_rps: float | None
 
 
 class ServedFact(NamedTuple):
@@ -71,23 +74,28 @@ def served_facts() -> Iterator[ServedFact]:
         f"beyond the paper: {REQUESTS} requests of {WORKLOAD}; objectives: first token within "
         f"{SLO.ttft_s:g} s, each interval within {SLO.tbt_ms:g} ms"
     )
+    highest = (
+        f"{note}; found to 1 %: {ATTAINMENT:.0%} of the requests attain both, without an overload"
+    )
     for scheduler in SCHEDULERS:
         for attention in GROUPS:
+            at, case = f"S1/{scheduler}-{attention}", WaferServeCase(scheduler, attention, None)
+            yield ServedFact(f"{at}/highest/rate", case, "rate_rps", "request/s", highest)
             for rate in RATES_RPS:
                 case = WaferServeCase(scheduler, attention, rate)
                 for figure, unit in SERVED.items():
-                    name = f"S1/{scheduler}-{attention}/{rate:g}rps/{figure}"
-                    yield ServedFact(name, case, figure, unit, note)
+                    yield ServedFact(f"{at}/{rate:g}rps/{figure}", case, figure, unit, note)
 
 
 def served_figures(case: WaferServeCase) -> Figures:
     """Requests a second that attain both objectives, of those that come, and means of the times.
 
+    Without a rate the highest one instead, at which nearly all attain; None if it is a low one.
     ``FIGURE_low`` and ``FIGURE_high`` are those at both ends of the prices' error (`with_ends`).
     ``overloaded`` is 1 or 0.
     """
     prices = _prices(case.scheduler == APART, GROUPS[case.attention])
-    return with_ends(prices, partial(_served, case))
+    return with_ends(prices, partial(_served if case.rate_rps else _highest, case))
 
 
 @cache
@@ -100,7 +108,21 @@ def _prices(apart: bool, group: tuple[int, int] | None) -> tuple[DiesPrice, ...]
     return (cast(DiesPrice, serving_model(model, CHIP, choices=choices)),)
 
 
+def _highest(case: WaferServeCase, prices: Sequence[DiesPrice]) -> Figures:
+    """The highest rate; an overload does not count, as it would end with the load."""
+
+    def attainment_at(rate_rps: float) -> float:
+        found = _served(case._replace(rate_rps=rate_rps), prices)
+        goodput = found["goodput_rps"]
+        assert goodput is not None
+        return 0.0 if found["overloaded"] else goodput / rate_rps
+
+    found = find_rate(attainment_at, _START_RPS, ATTAINMENT, _LEAST_RPS)
+    return {"rate_rps": found.rate, "overloaded": 0.0}
+
+
 def _served(case: WaferServeCase, prices: Sequence[DiesPrice]) -> Figures:
+    assert case.rate_rps is not None
     trace = generate(WORKLOAD, REQUESTS, case.rate_rps, 1.0, SEED)
     how: dict[str, Any] = {"slo": SLO, "speculation": Speculation(TOKENS - 1, ACCEPTANCE, SEED)}
     if case.scheduler == APART:
