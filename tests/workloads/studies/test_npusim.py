@@ -109,13 +109,13 @@ def test_rows_and_targets(published: dict[str, Any], tmp_path: Path) -> None:
     assert all(each["held"] for each in nine)
     ratio = rows["F9/qwen3-1.7b/noc8-all-reduce/MN_over_K"]
     assert ratio["model"] == pytest.approx(3.17 / 0.53)
-    faster = rows["F10/TP4-64cores-K-noc8/ring-locked/faster"]
+    faster = rows["F10/TP4-64cores-K-noc8-hop1/ring-locked/faster"]
     assert (faster["model"], faster["paper"]) == pytest.approx((1.175, 1.175))
-    assert rows["F10/TP4-64cores-K-noc8/ring-unlocked/faster"]["paper"] is None
+    assert rows["F10/TP4-64cores-K-noc8-hop1/ring-unlocked/faster"]["paper"] is None
     assert all(each["held"] for name, each in rows.items() if name.startswith("F11/A64"))
     over = rows["F14/formula-text-10-1/apart-A64H120/fusion_over"]
     assert (over["model"], over["paper"]) == pytest.approx((1067 / 1428, 1067 / 1428))
-    waited = rows["F10/TP4-64cores-K-noc8/interleave-locked/waited"]
+    waited = rows["F10/TP4-64cores-K-noc8-hop1/interleave-locked/waited"]
     assert waited["note"] == "most at output west of the core in row 1, column 2 of the group"
     # By the plotted values the text on areas does not hold, and one of two bases at most. Nor does
     # what the text has local memory be worth.
@@ -184,7 +184,7 @@ def test_claims_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any(holds for text, holds in changes.items() if claim in text)
     rows = {each["id"]: each for each in result["rows"]}
     assert rows["F9/qwen3-1.7b/noc8-all-reduce/crossing"]["model"] is None
-    assert not rows["F10/TP4-64cores-K-noc8/ring-locked/faster"]["held"]
+    assert not rows["F10/TP4-64cores-K-noc8-hop1/ring-locked/faster"]["held"]
 
 
 def test_where_curves_cross() -> None:

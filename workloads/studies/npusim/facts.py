@@ -5,6 +5,7 @@ with rows of its own; a reading's name says what was taken.
 """
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 from workloads.studies.npusim.cases import PromptCase
@@ -67,6 +68,9 @@ FASTER = {
 #: Columns of the chip: of 64 cores, as the published inputs have them, and of 256, as the text.
 CHIPS = {4: (8,), 16: (8, 16)}
 _PLACED_MODEL, _PLACED_TOKENS = "qwen3-4b", 1024
+#: Cycles of a router, which are not published: as in the shipped profile, and as routers with a
+#: pipeline of route, grant and switch have them.
+HOPS = {"hop1": 1, "hop3": 3}
 
 
 class Group(NamedTuple):
@@ -76,20 +80,20 @@ class Group(NamedTuple):
     chip_cols: int
     partition: str
     link: str
+    hop: str
 
     @property
     def name(self) -> str:
         """Of a row."""
-        return f"TP{self.cores}-{self.chip_cols**2}cores-{self.partition}-{self.link}"
+        chip = f"{self.chip_cols**2}cores"
+        return f"TP{self.cores}-{chip}-{self.partition}-{self.link}-{self.hop}"
 
 
 def groups(*, quick: bool) -> Iterator[Group]:
     """All readings; ``quick`` leaves out links of 160 GB/s."""
+    links = ("noc8",) if quick else ("noc8", "noc160")
     for cores, chips in CHIPS.items():
-        for chip_cols in chips:
-            for partition in PARTITIONS:
-                for link in ("noc8",) if quick else ("noc8", "noc160"):
-                    yield Group(cores, chip_cols, partition, link)
+        yield from (Group(cores, *each) for each in product(chips, PARTITIONS, links, HOPS))
 
 
 def placement_case(group: Group, placement: str, channel: str) -> PromptCase:
@@ -103,6 +107,7 @@ def placement_case(group: Group, placement: str, channel: str) -> PromptCase:
         LINKS[group.link],
         channel,
         chip_cols=group.chip_cols,
+        more=(f"noc.hop_cycles={HOPS[group.hop]}",),
     )
 
 
