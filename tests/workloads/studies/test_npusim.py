@@ -191,6 +191,7 @@ def test_where_curves_cross() -> None:
     assert crossing([1, 2, 3, 6], [4, 4, 4, 4]) == pytest.approx(1024 + 1024 / 3)
     assert crossing([1, 2, 3, 4], [6, 6, 6, 6]) == pytest.approx(2048 + 2 * 1024)  # past the last
     assert crossing([5, 6, 7, 8], [4, 4, 4, 4]) == pytest.approx(0)  # before the first
+    assert crossing([1, 2, 3, 4], [7, 7, 7, 7]) is None  # far past it
     assert crossing([1, 1, 1, 1], [2, 2, 2, 2]) is None
     assert crossing([1, None, 1, 1], [2, 2, 2, 2]) is None
 

@@ -1,5 +1,6 @@
 """Figure 9: what partitions cost by the length of a prompt."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -58,7 +59,10 @@ def figure_9(found: Mapping[str, Figures], *, quick: bool) -> Iterator[dict[str,
 
 
 def crossing(rising: Sequence[float | None], flat: Sequence[float | None]) -> float | None:
-    """Length at which one curve passes another: between two points, or past the last two."""
+    """Length at which one curve passes another: between two points, or past the last two.
+
+    None if that is more than twice the last length.
+    """
     if None in rising or None in flat:
         return None
     gaps = np.array(flat, dtype=float) - np.array(rising, dtype=float)
@@ -66,7 +70,8 @@ def crossing(rising: Sequence[float | None], flat: Sequence[float | None]) -> fl
     last = int(below[0]) if len(below) else len(gaps) - 1
     last = max(last, 1)
     slope = (gaps[last] - gaps[last - 1]) / (LENGTHS[last] - LENGTHS[last - 1])
-    return float(LENGTHS[last] - gaps[last] / slope) if slope < 0 else None
+    length = float(LENGTHS[last] - gaps[last] / slope) if slope < 0 else math.inf
+    return length if length <= 2 * LENGTHS[-1] else None
 
 
 def figure_9_targets(rows: Sequence[Mapping[str, Any]], *, quick: bool) -> Iterator[dict[str, Any]]:
