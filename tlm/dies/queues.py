@@ -2,7 +2,8 @@
 
 Most events come up some fixed time ahead: those of one kind in the order of their times. So a few
 queues whose times only grow hold nearly all of them, and the next event is the first of one. That
-is twice as fast as a heap. Events that fit no queue, of packets of many sizes, are left to a heap.
+is twice as fast as a heap. Packets of other sizes have other times ahead, and queues of their own.
+Events that fit no queue, of packets of many sizes, are left to a heap.
 """
 
 from enum import IntEnum
@@ -16,7 +17,7 @@ from tlm.compiled import address, allocating, merged
 # No literal: for each of these Numba would compile what is called with it once more.
 NEVER: int = np.int64(2**63 - 1)  # type: ignore[assignment]  # an int to Numba
 NOBODY = -1
-_QUEUES = 4
+_OF_A_SIZE, _MOST = 4, 16  # queues: with more, to look at all takes longer than a heap
 _PLACES = 1024  # of a queue at first; a power of two, always
 
 
@@ -51,8 +52,8 @@ class Queues(NamedTuple):
     """Events that wait, but for those in a heap.
 
     Attributes:
-        events: Shape (_QUEUES, places, len(_Event)).
-        queues: Shape (_QUEUES, len(_Queue)).
+        events: Shape (queues, places, len(_Event)).
+        queues: Shape (queues, len(_Queue)).
         came: Shape (1,): how many events have come up.
     """
 
@@ -61,11 +62,12 @@ class Queues(NamedTuple):
     came: NDArray[np.int64]
 
 
-def new_queues() -> Queues:
-    """Without events."""
-    queues = np.zeros((_QUEUES, len(_Queue)), dtype=np.int64)
+def new_queues(sizes: int) -> Queues:
+    """Without events, for packets of so many sizes."""
+    count = min(_OF_A_SIZE * sizes, _MOST)
+    queues = np.zeros((count, len(_Queue)), dtype=np.int64)
     queues[:, [_Queue.TIME, _Queue.NUMBER]] = NEVER
-    events = np.zeros((_QUEUES, _PLACES, len(_Event)), dtype=np.int64)
+    events = np.zeros((count, _PLACES, len(_Event)), dtype=np.int64)
     return Queues(events, queues, np.zeros(1, dtype=np.int64))
 
 
@@ -85,7 +87,7 @@ def grown(queues: Queues) -> Queues:
 def push(queues: Queues, time: int, name: int, what: int) -> int:
     """Enter an event, and count it: what became of it, as in `Pushed`."""
     events, rows, places = queues.events, queues.queues, queues.events.shape[1]
-    for number in range(_QUEUES):
+    for number in range(len(rows)):
         queue = address(number)
         if rows[queue, _Queue.LAST_TIME] <= time:
             first, end = rows[queue, _Queue.FIRST], rows[queue, _Queue.END]
@@ -107,7 +109,7 @@ def push(queues: Queues, time: int, name: int, what: int) -> int:
 def earliest(queues: Queues) -> int:
     """The queue whose first event is the next one of all, or `NOBODY`."""
     rows, first, time, number = queues.queues, NOBODY, NEVER, NEVER
-    for queue in range(_QUEUES):
+    for queue in range(len(rows)):
         own, came = rows[queue, _Queue.TIME], rows[queue, _Queue.NUMBER]
         sooner = (own < time) | ((own == time) & (came < number))  # no branch: it would be guessed
         first = queue if sooner else first

@@ -50,7 +50,9 @@ def simulate(messages: Messages, mesh: DieMesh) -> DieTraffic:
             f"messages of {packets.sum()} packets; allowed: {_MOST_PACKETS}, or larger packets"
         )
     state = new_state(messages, mesh)
-    run(state, new_queues())
+    most = mesh.packet_units
+    sizes = np.union1d(np.minimum(messages.units, most), (messages.units - 1) % most + 1)
+    run(state, new_queues(len(sizes)))
     missing, sent, arrived = state.messages.T[[Message.MISSING, Message.SENT, Message.ARRIVED]]
     assert not missing.any(), "dimension-ordered packets cannot hold each other up for ever"
     units = state.places[:, DiePlace.UNITS].reshape(mesh.rows, mesh.cols, PORTS)

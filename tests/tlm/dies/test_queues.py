@@ -49,12 +49,12 @@ def number_of(queues: Queues) -> int:
     return last_number(queues)
 
 
-@pytest.mark.parametrize(("kinds", "fit"), [(2, True), (50, False)])
-def test_the_order_is_that_of_a_heap(kinds: int, fit: bool) -> None:
+@pytest.mark.parametrize(("kinds", "sizes", "fit"), [(2, 1, True), (50, 1, False), (10, 4, True)])
+def test_the_order_is_that_of_a_heap(kinds: int, sizes: int, fit: bool) -> None:
     """Of few kinds all fit a queue; of many some are left to a heap."""
     rng, now, number, fitted = random.Random(kinds), 0, 0, True
     ahead = [rng.randrange(100) for _ in range(kinds)]
-    queues, heap, beside = new_queues(), list[tuple[int, ...]](), list[tuple[int, ...]]()
+    queues, heap, beside = new_queues(sizes), list[tuple[int, ...]](), list[tuple[int, ...]]()
     while number < 5000 or heap:
         for _ in range(rng.randrange(4) if number < 5000 else 0):
             event = now + rng.choice(ahead), number, number % 7, rng.randrange(9)
@@ -79,7 +79,7 @@ def test_the_order_is_that_of_a_heap(kinds: int, fit: bool) -> None:
 
 def test_a_ring_that_has_gone_round_grows_in_order() -> None:
     """Its first event does not lie in its first place, and there are more than places."""
-    queues, places = new_queues(), new_queues().events.shape[1]
+    queues, places = new_queues(1), new_queues(1).events.shape[1]
     for time in range(places):
         queues, _ = entered(queues, time, 0, time)
     for time in range(places // 2):
