@@ -18,7 +18,17 @@ from tlm.interconnect.transfer_times import (
 )
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import OffChipLaw
+from workloads.kernels.gemm.stream_channels import (
+    Channel,
+    apart,
+    behind_cycles,
+    burst_cycles,
+    channel_of,
+    early_cycles,
+    load_of,
+    store_of,
+)
+from workloads.kernels.gemm.stream_columns import column_cycles, stored_cycles, turns_cycles
 from workloads.kernels.gemm.stream_lines import beside_own_blocks
 from workloads.kernels.gemm.stream_meeting import met_flits
 from workloads.kernels.gemm.stream_plan import StreamPlan
@@ -63,12 +73,15 @@ def candidate_cycles(
     steps = steps_of(problem, which, timing)
     ported = _ported_flits(place, steps)
     network = _network_cycles(steps, ported)
-    channel = _channel(place, steps)
+    channel = channel_of(place, steps)
     operands = _operands(place, timing, steps, network)
     summed = _sum_cycles(problem, timing, steps)
     left = _left_cycles(problem, timing, steps, summed)
-    pace = np.maximum(steps.product, network + _sender_flits(place, steps))
+    beside = np.maximum(_sender_flits(place, steps), _summing_cycles(problem, steps, left))
+    pace = np.maximum(steps.product, network + beside)
     pace = np.maximum(pace, _interface_cycles(place, steps, left))
+    if place.offchip is not None and place.offchip.fills_links:
+        pace = np.maximum(pace, column_cycles(steps, channel))
     begin = _begin_cycles(operands, ported)
     if place.offchip is None:
         begin = np.maximum(begin, _meeting_cycles(steps, operands, timing))
@@ -83,9 +96,9 @@ def candidate_cycles(
     longest = np.maximum(longest, port)
     for each in operands:
         longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
-    longest = np.maximum(longest + _burst_cycles(steps, channel, pace), loaded)
+    longest = np.maximum(longest + burst_cycles(steps, channel, pace), loaded)
     if place.offchip is not None and place.offchip.fills_links:
-        longest = np.maximum(longest, _turns_cycles(place, steps, channel, network, left))
+        longest = np.maximum(longest, turns_cycles(steps, channel, pace, left, summed))
     if place.offchip is None:
         late = _late_cycles(steps, operands) - begin
         longest = np.maximum(longest, late + (steps.count - 1) * steps.product)
@@ -94,6 +107,8 @@ def candidate_cycles(
     # Results leave when the first pass is over, and all of them go through a router's port.
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
     stored = steps.depth * pace + channel.posted * steps.passes
+    if place.offchip is not None and place.offchip.fills_links:
+        stored = np.maximum(stored, stored_cycles(steps, channel, pace, left, summed))
     cycles = np.maximum(last, begin + np.maximum(loaded + behind, stored))
     if place.offchip is not None:
         return cycles
@@ -159,16 +174,27 @@ def _sender_flits(place: Place, steps: Steps) -> Numbers:
     return np.maximum(a, b)
 
 
+def _summing_cycles(problem: StreamPlan, steps: Steps, left: Numbers) -> Numbers:
+    """Of a step, for which tiles send nothing as they sum in the network.
+
+    A sum waits until the last of its tiles has sent its operands, and those of the next step wait
+    for the sum.
+    """
+    return left / steps.depth if problem.method == "network" else 0
+
+
 def _interface_cycles(place: Place, steps: Steps, left: Numbers) -> Numbers:
     """For which a tile sends in a step."""
     memory, operands = place.offchip is not None, (steps.a, steps.b)
     # It asks for blocks, or sends its own ones to itself.
     asks = [
-        _load(each).sent_flits if memory else np.where(each.shared, 0, each.flits)
+        load_of(each).sent_flits if memory else np.where(each.shared, 0, each.flits)
         for each in operands
     ]
+    # One that sends both waits with its second block for those of trees across its first one.
     a, b = (
-        each.hold + np.where(each.shared, ask, 0) for each, ask in zip(operands, asks, strict=True)
+        np.where(steps.cut.both, each.trees, 1) * each.hold + np.where(each.shared, ask, 0)
+        for each, ask in zip(operands, asks, strict=True)
     )
     sent = np.where(steps.cut.both, a + b, np.maximum(a, b))
     own = sum(
@@ -176,7 +202,7 @@ def _interface_cycles(place: Place, steps: Steps, left: Numbers) -> Numbers:
         for each, ask in zip(operands, asks, strict=True)
         if not each.there
     )
-    stored = _store(steps).sent_flits if memory else 0
+    stored = store_of(steps).sent_flits if memory else 0
     return sent + own + (left + stored) / steps.depth
 
 
@@ -230,13 +256,13 @@ def _loaded(
         cycles: Of the first multicast and of a later one, and those of a step's multicasts.
     """
     (spread, later, network), (a, b) = cycles, (steps.a, steps.b)
-    law = _load(operand)
+    law = load_of(operand)
     own, alone = law.served_cycles, law.alone_cycles(operand.way)
-    a_served, b_served = (each.loads * _load(each).served_cycles for each in (a, b))
+    a_served, b_served = (each.loads * load_of(each).served_cycles for each in (a, b))
     if edge.at_tiles:  # what others load counts only where it comes from the same channel
-        apart = _apart(steps)
-        a_served = np.where(apart & (operand is b), 0, a_served)
-        b_served = np.where(apart & (operand is a), 0, b_served)
+        others = apart(steps)
+        a_served = np.where(others & (operand is b), 0, a_served)
+        b_served = np.where(others & (operand is a), 0, b_served)
     # The order in which the first blocks are asked for.
     direct = b.shared & ~a.shared
     if operand is a:
@@ -250,14 +276,14 @@ def _loaded(
     early: Numbers = 0
     if not edge.at_tiles:
         both, one = a.shared & b.shared, b.shared & ~a.shared
-        first, second = _behind_cycles(steps)[operand is b]
+        first, second = behind_cycles(steps)[operand is b]
         early = np.where(both, second, 0)
         before = np.where(both, first + second, before)
-        before = before + np.where(operand.shared, 0, _early_cycles(steps))
+        before = before + np.where(operand.shared, 0, early_cycles(steps))
         following = (alone + queue + network) / 2
         held = np.where(both, following, 0)
         # Blocks of A that go straight to their tiles come to the ports before those of B.
-        straight = a_served + _load(a).alone_cycles(a.way) - _load(a).served_cycles + b.hold
+        straight = a_served + load_of(a).alone_cycles(a.way) - load_of(a).served_cycles + b.hold
         following = np.where(one, np.maximum(following, straight), following)
         turn = 2 * following
     return _Way(
@@ -319,109 +345,7 @@ def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Num
     return np.maximum.reduce([hidden, waited, asked])
 
 
-class _Channel(NamedTuple):
-    """Cycles of the busiest channel."""
-
-    loads: Numbers  # for the loads of a step
-    ahead: Numbers  # for those of the second step that go before some of the first one
-    stores: Numbers  # that loads wait for the stores of a pass
-    posted: Numbers  # for these at its router and until they are written, if no load waits
-
-
-def _channel(place: Place, steps: Steps) -> _Channel:
-    if place.offchip is None:
-        return _Channel(0, 0, 0, 0)
-    a, b = (each.loads * _load(each).served_cycles for each in (steps.a, steps.b))
-    loads = a + b
-    if place.offchip.at_tiles:
-        loads = np.where(_apart(steps), np.maximum(a, b), loads)
-    ahead = a * steps.ahead
-    if not place.offchip.at_tiles:
-        early = np.minimum(*(second for _, second in _behind_cycles(steps)))
-        ahead = ahead + np.where(steps.a.shared & steps.b.shared, early, _early_cycles(steps))
-    store: Any = _store(steps)
-    paced = np.maximum(store.served_cycles, store.sent_flits)
-    # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
-    held = (store.served_cycles + paced) / 2
-    served = np.where(steps.a.shared & steps.b.shared, held, store.served_cycles)
-    stores = steps.cut.c_stores
-    return _Channel(loads, ahead, stores * served, stores * paced)
-
-
-def _burst_cycles(steps: Steps, channel: _Channel, pace: Numbers) -> Numbers:
-    """For which products wait for loads behind results that leave at once.
-
-    With K cut along rows, a column of tiles stores all its results of a pass in one step. Products
-    go on with the blocks of this step, and of the two whose blocks are in place. Where senders are
-    late anyway, results have gone ahead of what they ask for.
-    """
-    burst = np.maximum(0, channel.posted - 3 * steps.product)
-    waits = (steps.cut.k_cols > 1) & (pace <= steps.product)
-    return (steps.passes - 1) * np.where(waits, burst, 0)
-
-
-def _turns_cycles(
-    place: Place, steps: Steps, channel: _Channel, network: Numbers, left: Numbers
-) -> Numbers:
-    """From the first product to the last one where results and operands share links all the way.
-
-    A tile that waits to store its result sends no operands, nor asks for any. Meanwhile products go
-    on with the blocks of one step. Only then partial blocks are summed.
-    """
-    pace = np.maximum(steps.product, network + _sender_flits(place, steps))
-    waits = np.maximum(0, channel.posted + left - steps.product)
-    cycles = (steps.count - 1) * pace + (steps.passes - 1) * waits
-    return np.where(steps.a.shared & steps.b.shared, cycles, 0)
-
-
-def _behind_cycles(steps: Steps) -> tuple[tuple[Numbers, Numbers], tuple[Numbers, Numbers]]:
-    """What a channel serves before the last first block of A, and of B: first ones, second ones.
-
-    Of tiles that send what they load: all ask at once, and the nearer ones for two blocks.
-    """
-    cut, again = steps.cut, steps.count > 1
-    a, b = (_load(each).served_cycles for each in (steps.a, steps.b))
-    second_a = cut.a_behind_a2 * a + cut.a_behind_b2 * b
-    second_b = cut.b_behind_a2 * a + cut.b_behind_b2 * b
-    return (
-        (steps.a.loads * a + cut.a_behind_b * b, np.where(again, second_a, 0)),
-        (steps.b.loads * b + cut.b_behind_a * a, np.where(again, second_b, 0)),
-    )
-
-
-def _early_cycles(steps: Steps) -> Numbers:
-    """For second blocks of tiles that send none of the other operand, which they ask for at once.
-
-    Those that do send ask for theirs of the first step later.
-    """
-    a, b = steps.a, steps.b
-    if b.there:
-        return 0
-    early = (
-        np.maximum(0, own.loads - sent.loads) * _load(own).served_cycles
-        for own, sent in ((a, b), (b, a))
-    )
-    of_a, of_b = early
-    one = np.where(a.shared & ~b.shared, of_b, np.where(b.shared & ~a.shared, of_a, 0))
-    return np.where(steps.count > 1, one, 0)
-
-
-def _apart(steps: Steps) -> Numbers:
-    """Whether no tile loads both operands."""
-    return steps.a.shared & steps.b.shared & np.logical_not(steps.cut.both)
-
-
-def _load(operand: Operand) -> OffChipLaw:
-    assert operand.law is not None
-    return operand.law
-
-
-def _store(steps: Steps) -> OffChipLaw:
-    assert steps.store is not None
-    return steps.store
-
-
-def _end_cycles(place: Place, steps: Steps, summed: Numbers, channel: _Channel) -> Numbers:
+def _end_cycles(place: Place, steps: Steps, summed: Numbers, channel: Channel) -> Numbers:
     """From the last product to the last block of C in its place."""
     if place.offchip is None:
         return summed + np.where(summed > 0, steps.combine, 0)
@@ -430,13 +354,13 @@ def _end_cycles(place: Place, steps: Steps, summed: Numbers, channel: _Channel) 
         np.where(
             each.shared | (summed > 0),
             0,
-            (each.loads - 1) * _load(each).served_cycles,
+            (each.loads - 1) * load_of(each).served_cycles,
         )
         for each in (steps.a, steps.b)
     ]
     stores = np.maximum(steps.cut.c_stores, 1)
     waits = channel.posted - channel.posted / stores - np.maximum(*apart)
-    law = _store(steps)
+    law = store_of(steps)
     return summed + law.alone_cycles(steps.cut.c_way) + np.maximum(0, waits)
 
 
