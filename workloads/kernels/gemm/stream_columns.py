@@ -34,7 +34,11 @@ def turns_cycles(
         left: Cycles for which partial blocks hold up what their tiles send next.
         summed: Cycles until they are summed.
     """
-    waits = np.maximum(0, channel.posted + left - np.maximum(0, pace - _met_cycles(steps)))
+    # Rows of tiles store in turn, each in a step of a pass, and have what is spare from there: half
+    # of it on average. With K cut along rows, all tiles of a column store in one step.
+    to_come = np.where(steps.cut.k_cols > 1, 1, (steps.depth + 1) / 2)
+    spare = to_come * np.maximum(0, pace - _met_cycles(steps))
+    waits = np.maximum(0, channel.posted + left - spare)
     stalls = np.maximum(0, steps.passes - 1 - (summed > 0) / steps.depth)
     return np.where(steps.b.shared, (steps.count - 1) * pace + stalls * waits, 0)
 
