@@ -6,89 +6,27 @@ So a link is free when as many flits have gone on ahead as do not fit into the b
 those that ask for a link or a port, the next one in turn gets it. Who is behind another packet in
 a buffer waits until that one's tail has left. A tile's transfers go one after the other.
 
-Nothing here is flit by flit: events are that a head has come, and that a tail has left.
+Nothing here is flit by flit: events are that a head has come, and that a tail has left. Work takes
+no event: when it ends is known when the last of what it waits for is.
 
 Of earlier sends a link or a port knows since when it is busy, and until when: who is through before
 passes.
-
-A buffer's number is five times its router's, plus the port by which packets come in; that of a
-link, or of the port to the tile, likewise with the one by which they leave (`MeshPort`).
 """
 
 from enum import IntEnum
 from functools import cache
-from typing import Annotated, NamedTuple
-
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
 from tlm.compiled import compiled, merged, prepare
 from tlm.heap import pop, push
 from tlm.interconnect.lines import MeshPort
-from tlm.interconnect.zero_load import NocTiming
-
-Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
-Table = Annotated[NDArray[np.int64], types.int64[:, ::1]]
-
-PORTS = len(MeshPort)
-_NOBODY = -1
-
-
-class Crossing(IntEnum):
-    """Columns of a transfer."""
-
-    ROW = 0  # of its source
-    COL = 1
-    TO_ROW = 2
-    TO_COL = 3
-    FLITS = 4
-    READY = 5  # when its units are there
-    NEXT = 6  # the next one of its source, or none
-    FREE = 7  # when it has left its source: with the first of a source when that is free before
-    BEFORE = 8  # when the one before it has left its source
-    COME = 9  # when it has come
-    BUFFER = 10  # where its head is, or goes to
-    HOPS = 11  # links that its head has crossed, or is crossing
-    THERE = 12  # whether its head is there
-
-
-TRANSFER_COLUMNS = len(Crossing)
-
-
-class OutputLink(IntEnum):
-    """Columns of a link, or of a port to a tile."""
-
-    OWNER = 0  # whose it is
-    FROM = 1  # the buffer that its flits leave
-    LEAVES = 2  # when its tail has left
-    WON = 3  # by which port the last one came
-    SINCE = 4  # since when it is busy,
-    UNTIL = 5  # and until when, as far as tails have left
-    ASKED = 6  # when it was last looked at
-    AWAITED = 7  # until when those wait that ask while earlier sends have it
-    SETTLED = 8  # whether it is known when its tail leaves
-
-
-WAY_COLUMNS = len(OutputLink)
-
-
-class InputBuffer(IntEnum):
-    """Columns of a buffer."""
-
-    FIRST = 0  # where its first packet stands in its queue
-    HELD = 1  # packets in it
-    STILL = 2  # flits of those that have not begun to leave
-    BEGINS = 3  # where the first of these stands in the queue
-    FRONT = 4  # who asks from it, or has begun to leave
-    WANTS = 5  # the link, or port, that is asked for
-    LOAD = 6  # flits of all packets in it
-    DEFERS = 7  # a link whose packet cannot leave it until there is room here
-    LEAVING = 8  # the link, or port, by which the first packet leaves
-    QUEUE = 9  # the first place of the queue
-
-
-BUFFER_COLUMNS = len(InputBuffer)
+from tlm.interconnect.unicast_network import (
+    NOBODY,
+    PORTS,
+    Crossing,
+    InputBuffer,
+    OutputLink,
+    UnicastNetwork,
+)
 
 
 class _Happens(IntEnum):
@@ -105,89 +43,15 @@ _KINDS = 2**3
 _NUMBERS = 2**28  # more than buffers and transfers; times are below 2**31
 
 
-class UnicastRouter(NamedTuple):
-    """What packets need to know of the routers, in cycles and flits."""
-
-    hop: int
-    ejection: int
-    depth: int  # flits of buffers at a hop
-    returns: int  # from a flit's leaving a buffer to the next one's coming in
-    columns_first: int  # whether packets go along the column first
-    cols: int  # of the grid
-    launch: int  # from a transfer's start to its first flit; two of a tile are under way
-
-
-class UnicastNetwork(NamedTuple):
-    """The routers, and the transfers on their way."""
-
-    router: UnicastRouter
-    transfers: Table  # shape (transfers, `TRANSFER_COLUMNS`)
-    ways: Table  # shape (links and ports, `WAY_COLUMNS`)
-    buffers: Table  # shape (buffers, `InputBuffer.QUEUE` and places of a queue)
-    events: Numbers  # a heap
-
-
-def router_of(timing: NocTiming, cols: int, launch_cycles: int) -> UnicastRouter:
-    """What packets need to know of a router, and of the tiles' interfaces."""
-    return UnicastRouter(
-        hop=timing.hop_cycles,
-        ejection=timing.ejection_cycles,
-        depth=timing.input_places + timing.output_depth,
-        returns=timing.return_cycles,
-        columns_first=int(timing.y_first),
-        cols=cols,
-        launch=launch_cycles,
-    )
-
-
-def fresh_ways(routers: int) -> Table:
-    """Links and ports that nothing has crossed."""
-    ways = np.zeros((routers * PORTS, WAY_COLUMNS), dtype=np.int64)
-    ways[:, [OutputLink.OWNER, OutputLink.ASKED]] = _NOBODY
-    ways[:, OutputLink.WON] = PORTS - 1
-    return ways
-
-
-def packets_in_buffer(router: UnicastRouter, transfers: int, flits: int) -> int:
-    """Most packets in a buffer, of so many transfers that have so many flits or more.
-
-    Beside those that are in it as a whole some may leave it, come in, or have left it while a
-    credit returns.
-    """
-    return min(router.depth // flits + 1, transfers) + 3 + router.returns
-
-
-def network_of(router: UnicastRouter, transfers: Table, ways: Table) -> UnicastNetwork:
-    """A network with some transfers to carry, whose ``NEXT`` is filled in here."""
-    node = transfers[:, Crossing.ROW] * router.cols + transfers[:, Crossing.COL]
-    order = np.argsort(node, kind="stable")
-    transfers[:, Crossing.NEXT] = _NOBODY
-    same = node[order[1:]] == node[order[:-1]]
-    transfers[order[:-1][same], Crossing.NEXT] = order[1:][same]
-    places = packets_in_buffer(router, len(transfers), int(transfers[:, Crossing.FLITS].min()))
-    buffers = np.zeros((len(ways), InputBuffer.QUEUE + places), dtype=np.int64)
-    nobody = InputBuffer.FRONT, InputBuffer.WANTS, InputBuffer.DEFERS, InputBuffer.LEAVING
-    buffers[:, nobody] = _NOBODY
-    most_events = len(transfers) + len(ways) * (4 + places)
-    return UnicastNetwork(
-        router, transfers, ways, buffers, np.empty(1 + most_events, dtype=np.int64)
-    )
-
-
 @compiled
 def carry(network: UnicastNetwork) -> None:
     """Bring all transfers to their ends."""
     transfers, events = network.transfers, network.events
-    events[0] = 0
+    events[0] = network.ready[0] = 0
     for k in range(len(transfers)):
-        transfers[k, Crossing.THERE] = 1
-    for k in range(len(transfers)):
-        following = transfers[k, Crossing.NEXT]
-        if following >= 0:
-            transfers[following, Crossing.THERE] = 0
-    for k in range(len(transfers)):
-        if transfers[k, Crossing.THERE]:
-            _begin(network, k, transfers[k, Crossing.FREE], 0)
+        if transfers[k, Crossing.WAITS] == 0:
+            _make_ready(network, k)
+    _begin_ready(network, 0)
     while events[0] > 0:
         key = pop(events)
         number, rest = key % _NUMBERS, key // _NUMBERS
@@ -200,7 +64,7 @@ def carry(network: UnicastNetwork) -> None:
             _ask(network, buffer, time)
         elif kind == _Happens.TAIL:
             way = network.ways[number]
-            way[OutputLink.OWNER] = _NOBODY
+            way[OutputLink.OWNER] = NOBODY
             way[OutputLink.UNTIL] = max(way[OutputLink.UNTIL], time)
             _leave(network, way[OutputLink.FROM], time)
             _look(network, number, time)
@@ -223,15 +87,50 @@ def _places(network: UnicastNetwork) -> int:
 
 
 @merged
-def _begin(network: UnicastNetwork, k: int, free: int, time: int) -> None:
-    """Have a transfer begin when its source is free and its units are there; no event is over."""
-    transfer = network.transfers[k]
-    start = max(transfer[Crossing.READY], free)
-    node = transfer[Crossing.ROW] * network.router.cols + transfer[Crossing.COL]
-    transfer[Crossing.BUFFER], transfer[Crossing.HOPS] = node * PORTS + MeshPort.LOCAL, 0
-    transfer[Crossing.THERE] = 0
-    transfer[Crossing.FREE] = start + transfer[Crossing.FLITS]
-    _enter(network, max(start, time), _Happens.HEAD, k)
+def _make_ready(network: UnicastNetwork, k: int) -> None:
+    """Note that a transfer, or work, waits for nobody any more."""
+    network.ready[0] += 1
+    network.ready[network.ready[0]] = k
+
+
+@merged
+def _end_wait(network: UnicastNetwork, k: int) -> None:
+    """Have a transfer, or work, wait for one less."""
+    network.transfers[k, Crossing.WAITS] -= 1
+    if network.transfers[k, Crossing.WAITS] == 0:
+        _make_ready(network, k)
+
+
+@merged
+def _give_unit(network: UnicastNetwork, unit: int, at: int) -> None:
+    """Tell those who wait for a unit when it is there."""
+    waits = network.waits
+    for n in range(waits.first[unit], waits.first[unit + 1]):
+        transfer = network.transfers[waits.who[n]]
+        transfer[Crossing.READY] = max(transfer[Crossing.READY], at + waits.cycles[n])
+        _end_wait(network, waits.who[n])
+
+
+@compiled
+def _begin_ready(network: UnicastNetwork, time: int) -> None:
+    """Have those begin that wait for nobody any more; work ends, and others wait no more for it."""
+    while network.ready[0] > 0:
+        k = network.ready[network.ready[0]]
+        network.ready[0] -= 1
+        transfer = network.transfers[k]
+        start = max(transfer[Crossing.READY], transfer[Crossing.FREE])
+        transfer[Crossing.FREE] = start + transfer[Crossing.FLITS]
+        if transfer[Crossing.WORKER] == 0:
+            node = transfer[Crossing.ROW] * network.router.cols + transfer[Crossing.COL]
+            transfer[Crossing.BUFFER], transfer[Crossing.HOPS] = node * PORTS + MeshPort.LOCAL, 0
+            transfer[Crossing.THERE] = 0
+            _enter(network, max(start, time), _Happens.HEAD, k)
+            continue
+        following = transfer[Crossing.NEXT]
+        if following >= 0:
+            network.transfers[following, Crossing.FREE] = transfer[Crossing.FREE]
+            _end_wait(network, following)
+        _give_unit(network, 2 * k, transfer[Crossing.FREE])
 
 
 @merged
@@ -267,7 +166,7 @@ def _leave(network: UnicastNetwork, number: int, time: int) -> None:
     who = buffer[InputBuffer.QUEUE + buffer[InputBuffer.FIRST]]
     buffer[InputBuffer.LOAD] -= network.transfers[who, Crossing.FLITS]
     buffer[InputBuffer.FIRST] = (buffer[InputBuffer.FIRST] + 1) % _places(network)
-    buffer[InputBuffer.FRONT] = buffer[InputBuffer.LEAVING] = _NOBODY
+    buffer[InputBuffer.FRONT] = buffer[InputBuffer.LEAVING] = NOBODY
     buffer[InputBuffer.HELD] -= 1
     _ask(network, number, time)
 
@@ -285,7 +184,7 @@ def _look(network: UnicastNetwork, number: int, time: int) -> None:
 def _choose(network: UnicastNetwork, number: int, time: int) -> None:
     """Give a link, if it is free, to the next one who asks for it and has room behind it."""
     way, (node, out) = network.ways[number], divmod(number, PORTS)
-    way[OutputLink.ASKED] = _NOBODY
+    way[OutputLink.ASKED] = NOBODY
     if way[OutputLink.OWNER] >= 0:
         return
     behind = _behind(network, node, out)
@@ -316,7 +215,7 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
     transfer, router = network.transfers[who], network.router
     here, hops, flits = transfer[Crossing.BUFFER], transfer[Crossing.HOPS], transfer[Crossing.FLITS]
     reach = (flits - 1) // router.depth  # links behind its head that it is spread over
-    network.buffers[here, InputBuffer.WANTS] = _NOBODY
+    network.buffers[here, InputBuffer.WANTS] = NOBODY
     network.buffers[here, InputBuffer.LEAVING] = number
     way[OutputLink.SETTLED] = 0
     _enter(network, time + router.returns, _Happens.BEGUN, here)
@@ -349,11 +248,17 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
         transfer[Crossing.THERE] = 0
         _enter(network, time + router.hop, _Happens.HEAD, who)
     known = hops == reach or (out == MeshPort.LOCAL and hops < reach)
-    if known and transfer[Crossing.NEXT] >= 0:
-        free = transfer[Crossing.FREE]
-        network.transfers[transfer[Crossing.NEXT], Crossing.BEFORE] = free
-        launched = transfer[Crossing.BEFORE] + router.launch
-        _begin(network, transfer[Crossing.NEXT], max(free, launched), time)
+    if known:
+        free, following = transfer[Crossing.FREE], transfer[Crossing.NEXT]
+        if following >= 0:
+            launched = transfer[Crossing.BEFORE] + router.launch
+            network.transfers[following, Crossing.BEFORE] = free
+            network.transfers[following, Crossing.FREE] = max(free, launched)
+            _end_wait(network, following)
+        _give_unit(network, 2 * who, free)
+    if out == MeshPort.LOCAL:
+        _give_unit(network, 2 * who + 1, transfer[Crossing.COME])
+    _begin_ready(network, time)
 
 
 @merged
@@ -392,7 +297,7 @@ def _clear_behind(network: UnicastNetwork, from_buffer: int, leaves: int, time: 
         others = buffer[InputBuffer.LOAD] - network.transfers[first, Crossing.FLITS] - flits
         if others + over > depth:
             return
-        buffer[InputBuffer.DEFERS] = _NOBODY
+        buffer[InputBuffer.DEFERS] = NOBODY
         leaves = max(network.ways[number, OutputLink.LEAVES], leaves - (depth - over - others))
         leaves = _settle(network, number, leaves, time)
         from_buffer = network.ways[number, OutputLink.FROM]

@@ -14,9 +14,14 @@ from tlm.engines.lt import run_lt
 from tlm.engines.lt.contention import sends as shared_sends
 from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError
-from tlm.interconnect import unicast_packets
 from tlm.interconnect.packets import TileSet
-from tlm.interconnect.unicast_packets import Table, UnicastNetwork, UnicastRouter
+from tlm.interconnect.unicast_network import (
+    Table,
+    UnicastNetwork,
+    UnicastRouter,
+    Waits,
+    network_of,
+)
 from tlm.program import Engine, Operation, Program, Send, Work
 
 
@@ -263,14 +268,15 @@ def test_events_to_come_have_room(
     """Credits that take long, single flits, and sends behind each other: nothing is overwritten."""
     beyond: list[np.ndarray] = []
 
-    def network_of(router: UnicastRouter, transfers: Table, ways: Table) -> UnicastNetwork:
-        made = network(router, transfers, ways)
+    def guarded_network(
+        router: UnicastRouter, transfers: Table, ways: Table, waits: Waits
+    ) -> UnicastNetwork:
+        made = network_of(router, transfers, ways, waits)
         guarded = np.full(len(made.events) + 64, -7, dtype=np.int64)
         beyond.append(guarded[len(made.events) :])
         return made._replace(events=guarded[: len(made.events)])
 
-    network = unicast_packets.network_of
-    monkeypatch.setattr(unicast_packets, "network_of", network_of)
+    monkeypatch.setattr(shared_sends, "network_of", guarded_network)
     timing = replace(TIMING, fifo_depth=depth, return_cycles=returns)
     rows, cols = range(3), range(64 - 8)
     send = Send(TileSet(rows, cols), np.array(rows), np.array(cols) + 8, 1)

@@ -105,6 +105,11 @@ class OffChipTimes:
         return len(self._under_way)
 
     @property
+    def longest_under_way(self) -> int:
+        """More than those under way can add to any time, in cycles."""
+        return sum(self.longest_cycles(each.operation) for each in self._under_way)
+
+    @property
     def latest_cycle(self) -> int:
         """The last answer of a channel at a tile."""
         return int(self._channels.answered.max())

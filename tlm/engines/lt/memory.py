@@ -10,7 +10,7 @@ from tlm.engines.lt.contention.multicasts import most_under_way
 from tlm.engines.lt.cycle_tables import TABLES
 from tlm.engines.lt.state import TileSlot
 from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
-from tlm.interconnect.unicast_packets import (
+from tlm.interconnect.unicast_network import (
     BUFFER_COLUMNS,
     PORTS,
     TRANSFER_COLUMNS,

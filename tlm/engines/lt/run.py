@@ -8,15 +8,16 @@ So do the transfers of sends that share links (`tlm.engines.lt.contention`).
 
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 
 from tlm.engines.lt.batch import Batch
 from tlm.engines.lt.behind import Behind
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
-from tlm.engines.lt.contention.held import Held, Taken, may_meet, meet
+from tlm.engines.lt.contention.held import Held, Taken, kept, may_meet, meet
 from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
-from tlm.engines.lt.contention.sends import SharedLinks
+from tlm.engines.lt.contention.sends import MOST_TOGETHER, SharedLinks
 from tlm.engines.lt.cycle_tables import CycleTables
 from tlm.engines.lt.form import Scan, scan
 from tlm.engines.lt.load import OffChipTimes
@@ -147,6 +148,7 @@ class _LooseRun:
         self._held = Held(most_under_way(rows, cols) if meets else 0)
         self._links: MulticastLinks | None = None
         self._sends: list[Taken] = []
+        self._together = 0
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
         self._behind = Behind(rows, cols, turned=form.turned)
         self._offchip, self._meeting_edge = None, None
@@ -168,7 +170,7 @@ class _LooseRun:
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
-        if not isinstance(operation, Send):
+        if not isinstance(operation, Send | Work):
             self._do_sends()
         if isinstance(operation, OffChip) and self._meeting_edge is None:
             if self._offchip is not None:
@@ -176,12 +178,12 @@ class _LooseRun:
                 return
             operation = operation.at_once()
         if self._offchip is not None and self._waits(operation, self._offchip):
+            self._do_sends()
             if len(self._behind) < _MOST_BEHIND:
                 places = self._places(number, operation, settle=False)
                 self._behind.append(Taken(number, operation, places))
                 return
             self._do_accesses()
-            self._do_sends()
         self._take_up(Taken(number, operation, self._places(number, operation)))
 
     def _take_up(self, taken: Taken) -> None:
@@ -191,10 +193,12 @@ class _LooseRun:
             self._do_first()
         if self._held.holds(operation) and not self._sends:
             self._held.append(taken)
-        elif isinstance(operation, Send):
-            self._sends.append(taken)  # it waits for those behind it
-            if len(self._sends) == _MOST_SENDS:
+        elif isinstance(operation, Send) or (self._sends and isinstance(operation, Work)):
+            self._together += len(operation.near)
+            if self._together > MOST_TOGETHER or len(self._sends) == _MOST_SENDS:
                 self._do_sends()
+                self._together = len(operation.near)
+            self._sends.append(kept(taken))  # it waits for those behind it
         else:
             self._do_alone(taken)
 
@@ -233,20 +237,41 @@ class _LooseRun:
         self._tell(number, operation)
 
     def _do_sends(self) -> None:
-        """Take up the sends that stand together: over the links that they share, if they do."""
-        sends, self._sends = self._sends, []
-        if not sends:
-            return
-        if not self._shared.follows([each.operation for each in sends]):
-            for taken in sends:
-                self._do_alone(taken)
-            return
+        """Take up sends and the work between them: over the links that they share, if they do.
+
+        Those go together that stand from the first sends that share links to the last; all, if
+        only sends with work between them do.
+        """
+        waiting, self._sends, self._together = self._sends, [], 0
+        groups = [
+            [*numbers]
+            for sends, numbers in groupby(range(len(waiting)), lambda n: _is_send(waiting[n]))
+            if sends
+        ]
+        shares = self._shared.share([[waiting[n].operation for n in group] for group in groups])
+        sharing = [group for group, shared in zip(groups, shares, strict=True) if shared]
+        first, end = (sharing[0][0], sharing[-1][-1] + 1) if sharing else (0, 0)
+        together = waiting[first:end]
+        if together and not self._shared.follows([each.operation for each in together]):
+            first = end = 0
+        for taken in waiting[:first]:
+            self._do_alone(taken)
+        if first < end:
+            self._do_together(together)
+        for taken in waiting[end:]:
+            self._do_alone(taken)
+
+    def _do_together(self, together: list[Taken]) -> None:
+        """Do sends, and work between them, in the network."""
         self._flush()
-        for taken in sends:
-            self._refuse(self._shared.start(taken, self.note))
-        self._refuse(self._shared.finish(self.note))
+        for taken, done in zip(together, self._shared.carry(together), strict=True):
+            if not _is_send(taken):
+                self._do_alone(taken)
+                continue
+            self._flush()
+            self._refuse(self._shared.end(taken, done, self.note))
         self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
-        self._keep_in_range(sends[-1].number, 0)
+        self._keep_in_range(together[-1].number, 0)
 
     def _waits(self, operation: Operation, offchip: OffChipTimes) -> bool:
         """Whether an operation has to wait for blocks that are under way."""
@@ -281,12 +306,14 @@ class _LooseRun:
         while len(offchip):
             self._refuse(offchip.finish(self._tell_access))
             for taken in self._behind.all():
-                if not isinstance(taken.operation, Send):
+                if not isinstance(taken.operation, Send | Work):
                     self._do_sends()
                 if isinstance(taken.operation, OffChip):
                     self._do_taken()
+                    self._keep_in_range(taken.number, offchip.longest_cycles(taken.operation))
                     offchip.start(taken, told=self.note is not None)
                 elif self._waits(taken.operation, offchip):
+                    self._do_sends()
                     self._behind.append(taken)
                 else:
                     self._take_up(taken)
@@ -397,11 +424,14 @@ class _LooseRun:
         """No time exceeds the sum of the operations' longest; look closer when that is large."""
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
-            self._do_accesses()
             self._flush()
             latest = int(self._state[:, : TileSlot.PORT + 1].max())
             if self._offchip is not None:
-                latest = max(latest, self._offchip.latest_cycle)
+                latest = max(latest, self._offchip.latest_cycle) + self._offchip.longest_under_way
             self._bound_cycles = latest + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")
+
+
+def _is_send(taken: Taken) -> bool:
+    return isinstance(taken.operation, Send)

@@ -1,9 +1,9 @@
 """The partitioned product as a performance model: its operations one by one.
 
 A max-plus step over the cores for each operation: engines, tokens and credits as the program has
-them, ways of their real lengths. Messages of a ring whose tiles lie side by side meet nobody. Those
-of others share links: they wait for each other, and hold the links that they are spread over while
-they do, as do those that go with them (`parts.shared_links`).
+them, ways of their real lengths. Messages of one ring whose tiles lie side by side meet nobody.
+Others share links or ports: they wait for each other, and hold the links that they are spread over
+while they do. So all of them are a graph, and go in order of time (`parts.shared_links`).
 
 Where channels are locked a message is a request, an acknowledge and data
 (`zero_load.NocTiming.head_cycles`), none of which waits: this is the formula mode beside the router
@@ -11,6 +11,7 @@ at level `at`. All takes no less than what the busiest link carries.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,15 +22,15 @@ from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import in_cycles, load_law
+from tlm.program import Engine
+from tlm.program.operations import COMPUTING
 from workloads.kernels.gemm.partition_gemm import moves_of, neighbours
 from workloads.kernels.gemm.partition_plan import PartitionPlan
 from workloads.kernels.parts.routes import Link, link_flits
-from workloads.kernels.parts.shared_links import MessageLinks, follows
+from workloads.kernels.parts.shared_links import Graph, follows
 from workloads.machine.order import Order
 
 _Times = NDArray[np.int64]
-_BEFORE = -(2**40)
-"""Of what is there from the start: longer ago than any credit takes."""
 NEVER = 2**62
 """Later than anything."""
 _MOST_HOPS, _LEAST_ROUNDS = 2**20, 16
@@ -78,67 +79,76 @@ class _Ring:
         come = [arrival_cycles(timing, each, flits) for each in range(int(hops.max()) + 1)]
         #: From the first flit of each core's to the arrival.
         self.arrival = np.array(come)[hops] - timing.launch_cycles
-        self._credit, self._launch = credit_cycles_over(timing, hops), timing.launch_cycles
-
-    def ready(self, there: _Times, room: _Times) -> _Times:
-        """When first flits may leave.
-
-        Args:
-            there: When a core has what it sends.
-            room: When a core has room for what it gets.
-        """
-        ready: _Times = np.maximum(there, room[self.ways.taker] + self._credit) + self._launch
-        return ready
+        self.credit, self.launch = credit_cycles_over(timing, hops), timing.launch_cycles
 
 
-#: A ring, when a core has what it sends there, and when it has room for what it gets.
-_Sent = tuple[_Ring, _Times, _Times]
+#: When units are there, or their numbers in a graph: shape (P,).
+_Units = NDArray[np.int64]
+#: A ring, what a core has that it sends, and what it has room for: the last unit of each counts.
+_Sent = tuple[_Ring, Sequence[_Units], Sequence[_Units]]
 
 
-class _Interfaces:
-    """The interfaces of all cores, and the links between them if those are shared.
+class _InOrder:
+    """The cores' engines, one operation after the other: no message meets another."""
 
-    Attributes:
-        free: Shape (P,): when each is free.
-    """
+    def __init__(self, plan: PartitionPlan, timing: NocTiming, free: int) -> None:
+        del timing
+        self._free = {engine: np.zeros(len(plan.order), dtype=np.int64) for engine in COMPUTING}
+        self._interfaces = np.full(len(plan.order), free)
 
-    def __init__(self, plan: PartitionPlan, timing: NocTiming, links: MessageLinks | None) -> None:
-        self.free = np.full(len(plan.order), timing.launch_cycles)
-        self._links = links
+    def known(self, times: _Times) -> _Units:
+        """Units of the cores that are there at known times."""
+        return times
 
-    def send(self, *sent: _Sent) -> list[tuple[_Times, _Times]]:
-        """When messages of each ring have left, and when they have come to their takers.
+    def work(self, engine: Engine, cycles: int, *waits: _Units) -> _Units:
+        """Units of all cores at the end of some work."""
+        self._free[engine] = np.maximum.reduce([self._free[engine], *waits]) + cycles
+        return self._free[engine]
 
-        All have what they need without each other.
-        """
-        if self._links is not None and any(ring.shared for ring, _, _ in sent):
-            return self._over_links(self._links, sent)
+    def send(self, *sent: _Sent) -> list[tuple[_Units, _Units]]:
+        """Units when messages of each ring have left, and when they have come to their takers."""
         found = []
         for ring, there, room in sent:
-            start = np.maximum(self.free, ring.ready(there, room))
-            self.free = start + ring.flits
-            found.append((self.free, _at_takers(ring, start + ring.arrival)))
+            room = [each[ring.ways.taker] + ring.credit for each in room]
+            ready = [each + ring.launch for each in (*there, *room)]
+            start = np.maximum.reduce([self._interfaces, *ready])
+            self._interfaces = start + ring.flits
+            found.append((self._interfaces, _at_takers(ring, start + ring.arrival)))
         return found
 
-    def _over_links(
-        self, links: MessageLinks, sent: tuple[_Sent, ...]
-    ) -> list[tuple[_Times, _Times]]:
-        rings = [ring for ring, _, _ in sent]
-        left, come = links.carry(
-            np.concatenate([ring.ways.ends for ring in rings]),
-            np.repeat([ring.flits for ring in rings], len(self.free)),
-            np.concatenate([ring.ready(there, room) for ring, there, room in sent]),
-            np.tile(self.free, len(rings)),
-        )
-        each_left, each_come = (np.split(times, len(rings)) for times in (left, come))
-        self.free = each_left[-1]
-        return [
-            (left, _at_takers(ring, come))
-            for ring, left, come in zip(rings, each_left, each_come, strict=True)
-        ]
+    def times(self, units: _Units) -> _Times:
+        """When units are there."""
+        return units
 
 
-def _at_takers(ring: _Ring, come: _Times) -> _Times:
+class _Followed:
+    """The same, with messages that share links, which go as soon as what they wait for is there."""
+
+    def __init__(self, plan: PartitionPlan, timing: NocTiming, free: int) -> None:
+        self._tiles = np.array(plan.order)
+        self._graph = Graph(plan.place.rows, plan.place.cols, timing, free)
+        self.times = self._graph.times
+
+    def known(self, times: _Times) -> _Units:
+        """Units of the cores that are there at known times."""
+        return self._graph.known(self._tiles, times)
+
+    def work(self, engine: Engine, cycles: int, *waits: _Units) -> _Units:
+        """Units of all cores at the end of some work."""
+        return self._graph.work(engine, self._tiles, cycles, waits)
+
+    def send(self, *sent: _Sent) -> list[tuple[_Units, _Units]]:
+        """Units when messages of each ring have left, and when they have come to their takers."""
+        found = []
+        for ring, there, room in sent:
+            waits = [(each, ring.launch) for each in there]
+            waits += [(each[ring.ways.taker], ring.credit + ring.launch) for each in room]
+            left, come = self._graph.send(ring.ways.ends, ring.flits, waits)
+            found.append((left, _at_takers(ring, come)))
+        return found
+
+
+def _at_takers(ring: _Ring, come: _Units) -> _Units:
     """When each core has got its message, of when each core's has come."""
     there = np.empty_like(come)
     there[ring.ways.taker] = come
@@ -147,70 +157,68 @@ def _at_takers(ring: _Ring, come: _Times) -> _Times:
 
 def partition_cycles(plan: PartitionPlan, timing: NocTiming, enough: int = NEVER) -> int:
     """Cycles until every core has its part of the product; or some beyond ``enough``."""
-    if not follows(timing):
-        return least_cycles(plan, timing)
-    return _cycles(plan, timing, MessageLinks(plan.place.rows, plan.place.cols, timing), enough)
+    return _cycles(plan, timing, enough, followed=follows(timing))
 
 
 def least_cycles(plan: PartitionPlan, timing: NocTiming) -> int:
     """What it takes if no message waits for another's link: no more, and sooner known."""
-    return _cycles(plan, timing, None, NEVER)
+    return _cycles(plan, timing, NEVER, followed=False)
 
 
-def _cycles(plan: PartitionPlan, timing: NocTiming, links: MessageLinks | None, enough: int) -> int:
-    parts, cycles, add = plan.parts, plan.product_cycles, plan.combine_cycles
-    interfaces = _Interfaces(plan, timing, links)
-    matrix = np.zeros(len(plan.order), dtype=np.int64)
-    vector, done = matrix.copy(), matrix.copy()
-    before = np.full_like(matrix, _BEFORE)
-    b_there = [matrix] * parts
-    if plan.place.offchip is not None:
-        b_there = _loaded(plan, plan.place.offchip, timing)
-        interfaces.free += parts  # a request each
-    in_free = [before, before]
+def _cycles(plan: PartitionPlan, timing: NocTiming, enough: int, *, followed: bool) -> int:
+    parts = plan.parts
     down = _Ring(plan, (1, 0), plan.b_flits, timing)
     across = _Ring(plan, (0, 1), plan.c_flits, timing)
-    rounds = plan.rounds if links is None else _followed_rounds(plan, down, across)
-    ends: list[int] = []
-    moved: list[tuple[_Times, _Times]] = []
+    moving = [ring for ring, moves in ((down, plan.rounds > 1), (across, parts > 1)) if moves]
+    # Where both move, parts of B come in a row, and sums between them at the same ports.
+    followed = followed and (len(moving) > 1 or any(ring.shared for ring in moving))
+    free, loaded = timing.launch_cycles, plan.place.offchip is not None
+    free += parts * loaded  # a request each
+    cores = (_Followed if followed else _InOrder)(plan, timing, free)
+    b_there: list[list[_Units]] = [[] for _ in range(parts)]
+    if plan.place.offchip is not None:
+        b_there = [[cores.known(each)] for each in _loaded(plan, plan.place.offchip, timing)]
+    in_free: list[list[_Units]] = [[], []]
+    rounds = _followed_rounds(plan, down, across) if followed else plan.rounds
+    ends: list[_Units] = []
+    done: list[_Units] = []
+    moved: list[tuple[_Units, _Units]] = []
     if rounds > 1:
-        moved = interfaces.send(*((down, there, before) for there in b_there))
+        moved = cores.send(*((down, there, []) for there in b_there))
     for turn in range(rounds):
-        products = []
-        for there in b_there:
-            matrix = np.maximum(matrix, there) + cycles
-            products.append(matrix)
-        ends.append(int(matrix.max()))
-        if ends[-1] + (plan.rounds - turn - 1) * parts * cycles > enough:
-            return enough + 1
-        b_there = [come for _, come in moved]
-        following, passed = [], []
+        products = [cores.work(Engine.MATRIX, plan.product_cycles, *there) for there in b_there]
+        ends.append(products[-1])
+        if not followed:
+            end = int(products[-1].max())
+            if end + (plan.rounds - turn - 1) * parts * plan.product_cycles > enough:
+                return enough + 1
+        b_there = [[come] for _, come in moved]
+        following, passed, ready = [], [], products[0]
         for step in range(parts):
             sent: list[_Sent] = []
             if turn + 2 < rounds:
                 left, come = moved[step]
-                sent.append((down, come, np.maximum(products[step], left)))
+                sent.append((down, [come], [products[step], left]))
             if step < parts - 1:
-                sent.append((across, vector if step else products[0], in_free[step % 2]))
-            gone = interfaces.send(*sent)
+                sent.append((across, [ready], in_free[step % 2]))
+            gone = cores.send(*sent)
             if turn + 2 < rounds:
                 following.append(gone[0])
             if step < parts - 1:
                 left, come = gone[-1]
                 passed.append(left)
-                vector = np.maximum.reduce([vector, come, products[step + 1]]) + add
-                in_free[step % 2] = vector
+                ready = cores.work(Engine.VECTOR, plan.combine_cycles, come, products[step + 1])
+                in_free[step % 2] = [ready]
         moved = following
-        ready = vector
+        done.append(ready)
         for room in [] if plan.scattered else passed:
-            ((_, ready),) = interfaces.send((across, ready, room))
-        done = np.maximum(done, ready)
-    busiest = _busiest_link(down, across, plan) * timing.link_interval_cycles
-    end = max(ends[-1], int(done.max()), int(interfaces.free.max()))
-    half = rounds // 2
+            ((left, ready),) = cores.send((across, [ready], [room]))
+            done += [left, ready]
+    times = [int(cores.times(each).max()) for each in (*ends, *done)]
+    end, half = max(times), rounds // 2
     if rounds < plan.rounds:  # the others go at the pace of the last ones
-        end += (plan.rounds - rounds) * (ends[-1] - ends[half - 1]) // (rounds - half)
-    return max(end, busiest)
+        end += (plan.rounds - rounds) * (times[rounds - 1] - times[half - 1]) // (rounds - half)
+    return max(end, _busiest_link(down, across, plan) * timing.link_interval_cycles)
 
 
 def _followed_rounds(plan: PartitionPlan, down: _Ring, across: _Ring) -> int:

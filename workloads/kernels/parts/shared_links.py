@@ -3,15 +3,28 @@
 What a message waits for is the network's law, not that of a kernel: a link that another one has, or
 holds while it is blocked itself; room in a buffer; its turn at a port. So packets are followed from
 link to link as at level `lt` (`tlm.interconnect.unicast_packets`), a few events for each that they
-cross, whatever their length.
+cross, whatever their length. Work between messages goes with them: a tile may be far ahead of
+another, so that their messages meet in another order than that of the program.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.interconnect import unicast_packets
-from tlm.interconnect.unicast_packets import Crossing
+from tlm.interconnect.unicast_network import (
+    TRANSFER_COLUMNS,
+    Crossing,
+    Table,
+    Waits,
+    fresh_ways,
+    network_of,
+    router_of,
+    waits_of,
+)
 from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Engine
 
 _Numbers = NDArray[np.int64]
 
@@ -32,8 +45,8 @@ class MessageLinks:
 
     def __init__(self, rows: int, cols: int, timing: NocTiming) -> None:
         unicast_packets.ready()
-        self._router = unicast_packets.router_of(timing, cols, timing.launch_cycles)
-        self._ways = unicast_packets.fresh_ways(rows * cols)
+        self._router = router_of(timing, cols, timing.launch_cycles)
+        self._ways = fresh_ways(rows * cols)
 
     def carry(
         self, ends: _Numbers, flits: _Numbers, ready: _Numbers | int, free: _Numbers | int
@@ -47,10 +60,87 @@ class MessageLinks:
             ready: When their first flits may leave.
             free: When their interfaces are free for the first of each.
         """
-        table = np.zeros((len(ends), unicast_packets.TRANSFER_COLUMNS), dtype=np.int64)
+        table = np.zeros((len(ends), TRANSFER_COLUMNS), dtype=np.int64)
         table[:, : Crossing.FLITS] = ends
         table[:, Crossing.FLITS] = flits
         table[:, Crossing.READY] = ready
         table[:, Crossing.FREE] = free
-        unicast_packets.carry(unicast_packets.network_of(self._router, table, self._ways))
+        self.carry_rows(table, None)
         return table[:, Crossing.FREE], table[:, Crossing.COME]
+
+    def carry_rows(self, rows: Table, waits: Waits | None) -> None:
+        """Carry messages as the network has them, and work between them."""
+        unicast_packets.carry(network_of(self._router, rows, self._ways, waits))
+
+
+class Graph:
+    """Messages, and work of tiles between them, that wait for each other's units.
+
+    A unit is a number, which `times` turns into a cycle once all have been carried. Queues of an
+    engine are in the order in which work, or messages, are entered.
+
+    Args:
+        rows: Rows of tiles.
+        cols: Columns.
+        timing: Of a network that `follows`.
+        free: When the interface of each tile that sends is free at first.
+    """
+
+    def __init__(self, rows: int, cols: int, timing: NocTiming, free: int) -> None:
+        self._links, self._free = MessageLinks(rows, cols, timing), free
+        self._rows: list[_Numbers] = []
+        self._waits: list[_Numbers] = [np.empty((3, 0), dtype=np.int64)]
+        self._count, self._workers = 0, len(Engine)
+        self._times: _Numbers | None = None
+
+    def known(self, tiles: _Numbers, times: _Numbers) -> _Numbers:
+        """Units of tiles, shape (tiles, 2), that are there at known times."""
+        self._workers += 1
+        return self._enter(tiles, times, self._workers, ())
+
+    def work(
+        self, engine: Engine, tiles: _Numbers, cycles: int, waits: Sequence[_Numbers]
+    ) -> _Numbers:
+        """Units at the end of some work, which takes others: shape (tiles,)."""
+        return self._enter(tiles, cycles, 1 + engine, [(units, 0) for units in waits])
+
+    def send(
+        self, ends: _Numbers, flits: int, waits: Sequence[tuple[_Numbers, _Numbers | int]]
+    ) -> tuple[_Numbers, _Numbers]:
+        """Units when messages have left, and when they have come: shape (messages,) each.
+
+        Args:
+            ends: As of `MessageLinks.carry`.
+            flits: Their length.
+            waits: Units that they wait for, and how many cycles behind them they may leave.
+        """
+        left = self._enter(ends, flits, 0, waits)
+        return left, left + 1
+
+    def _enter(
+        self,
+        tiles: _Numbers,
+        size: _Numbers | int,
+        worker: int,
+        waits: Sequence[tuple[_Numbers, _Numbers | int]],
+    ) -> _Numbers:
+        rows = np.zeros((len(tiles), TRANSFER_COLUMNS), dtype=np.int64)
+        rows[:, : tiles.shape[1]] = tiles
+        rows[:, Crossing.FLITS], rows[:, Crossing.WORKER] = size, worker
+        rows[:, Crossing.FREE] = 0 if worker else self._free
+        numbers = self._count + np.arange(len(rows))
+        for units, cycles in waits:
+            behind = np.broadcast_to(cycles, units.shape)
+            self._waits.append(np.stack([units, numbers, behind]))
+        self._rows.append(rows)
+        self._count += len(rows)
+        return 2 * numbers
+
+    def times(self, units: _Numbers) -> _Numbers:
+        """When units are there; nothing can be entered any more."""
+        if self._times is None:
+            rows = np.concatenate(self._rows)
+            unit, who, behind = np.concatenate(self._waits, axis=1)
+            self._links.carry_rows(rows, waits_of(unit, who, behind, len(rows)))
+            self._times = rows[:, [Crossing.FREE, Crossing.COME]].reshape(-1)
+        return self._times[units]

@@ -1,49 +1,53 @@
-"""Sends whose transfers share links, for the loosely-timed engine, with the sends behind them.
+"""Sends whose transfers share links, for the loosely-timed engine, with the work between them.
 
-Sends are under way together if none of them takes what another one gives, and nothing but sends
-stands between them in the program. Their units are taken when they are taken up. Then all packets
-go through the network (`tlm.interconnect.unicast_packets`), behind those of sends before.
+Operations of a program are not in order of time: a tile may be far ahead of another. So sends, and
+work that stands between them, are a graph (`graph`), whose packets go through the network as soon
+as what they wait for is there (`tlm.interconnect.unicast_packets`), behind those of sends before.
 """
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.engines.lt.contention.graph import Graph
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.contention.tiles import (
-    Cycles,
-    give_units,
-    leave_tiles,
-    missing_units,
-    take_units,
-)
+from tlm.engines.lt.contention.tiles import Cycles, give_units, leave_tiles, take_units
 from tlm.engines.lt.memory import check_shared_memory
 from tlm.engines.lt.state import TileSlot, Times, engine_ends
 from tlm.engines.lt.tokens import Fault
 from tlm.interconnect import unicast_packets
 from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.packets import TileSet
-from tlm.interconnect.transfer_times import credit_cycles_over
-from tlm.interconnect.unicast_packets import PORTS, Crossing, OutputLink, Table
+from tlm.interconnect.unicast_network import (
+    PORTS,
+    Crossing,
+    OutputLink,
+    Table,
+    fresh_ways,
+    network_of,
+    packets_in_buffer,
+    router_of,
+)
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
-from tlm.program.operations import Engine, Operation, Send
+from tlm.program.operations import Operation, Send
 
 Note = Callable[..., object]
 """Told of a send: its number, itself, when engines are free, and when tiles were written to."""
 MOST_HOPS = 2**27
 """A run's packets are followed over so many links, half a minute's work; later ones are not."""
-_MOST_WAITING = 2**20
-"""Transfers under way together."""
+MOST_TOGETHER = 2**20
+"""Transfers, and tiles' work, in the network at once."""
 _NOBODY = -1
 Form = tuple[TileSet, bytes, bytes]
 """Of a send: its tiles, and the rows and columns that they send to."""
 
 
 class SharedLinks:
-    """The links of the grid, as sends have left them, and the sends that are under way.
+    """The links of the grid, as sends have left them.
 
     Args:
         program: What is run.
@@ -63,108 +67,81 @@ class SharedLinks:
     ) -> None:
         self._program, self._memory_bytes = program, memory_bytes
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
-        self._router = unicast_packets.router_of(timing, program.cols, launch_cycles)
+        self._router = router_of(timing, program.cols, launch_cycles)
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
         self._ways: Table | None = None
-        self._under_way: list[tuple[Taken, Table]] = []
 
-    def follows(self, sends: Sequence[Operation]) -> bool:
-        """Whether sends that stand together are to be done here: transfers of one share links.
+    def share(self, groups: Sequence[Sequence[Operation]]) -> list[bool]:
+        """Of groups of sends that stand together, whose transfers share links with others.
+
+        Or ports, which transfers reach in another order than that of the program.
+        """
+        if self._hops_left == 0:
+            return [False] * len(groups)
+        by_group = [tuple(map(_form, group)) for group in groups]
+        y_first = self._timing.y_first
+        sharing = [
+            max(most for _, most in (link_use(*each) for each in forms)) > 1
+            or links_meet(tuple(dict.fromkeys(forms)), y_first)
+            or ports_meet(forms)
+            for forms in by_group
+        ]
+        forms = tuple(dict.fromkeys(chain.from_iterable(by_group)))
+        bursts = tuple(dict.fromkeys(a for group in by_group for a, b in pairwise(group) if a == b))
+        if not any(sharing) and (links_meet(forms, y_first) or bursts_meet(bursts, forms)):
+            return [True] * len(groups)
+        return sharing
+
+    def follows(self, operations: Sequence[Operation]) -> bool:
+        """Whether sends, and work between them, are to be done here.
 
         Raises:
             InputError: if there is no memory for that.
         """
-        forms = tuple(map(_form, sends))
-        uses = [link_use(*each) for each in forms]
-        hops = sum(crossed for crossed, _ in uses)
+        sends = [each for each in operations if isinstance(each, Send)]
+        hops = sum(link_use(*_form(each))[0] for each in sends)
         if hops > self._hops_left:
-            return False
-        alone = max(most for _, most in uses) < 2 and not links_meet(forms, self._timing.y_first)
-        if alone and not ports_meet(forms):
+            self._hops_left = 0
             return False
         self._hops_left -= hops
         if self._ways is None:
-            transfers = sum(len(each.near) for each in sends)
+            together = min(MOST_TOGETHER, sum(len(each.near) for each in operations))
             shortest = min(each.flits for each in sends)
-            packets = unicast_packets.packets_in_buffer(self._router, transfers, shortest)
-            check_shared_memory(self._program, transfers, packets, self._memory_bytes)
+            packets = packets_in_buffer(self._router, together, shortest)
+            check_shared_memory(self._program, together, packets, self._memory_bytes)
             unicast_packets.ready()
-            self._ways = unicast_packets.fresh_ways(self._program.rows * self._program.cols)
+            self._ways = fresh_ways(self._program.rows * self._program.cols)
         return True
 
-    def _waits(self, taken: Taken) -> bool:
-        """Whether a send has to wait until those under way are done."""
-        if not self._under_way:
-            return False
-        places = [*taken.places["takes"]], [*taken.places["slots"]]
-        given = {
-            slot
-            for each, _ in self._under_way
-            for field in ("gives", "arrivals")
-            for slot, depth in each.places[field]
-            if depth == 0
-        }
-        if any(depth == 0 and slot in given for slot, depth in (*places[0], *places[1])):
-            return True
-        send = taken.operation
-        if sum(len(table) for _, table in self._under_way) + len(send.near) > _MOST_WAITING:
-            return True
-        ends = send.near.index, send.far.index
-        return any(map(missing_units, [self._times] * 2, places, ends))
+    def carry(self, together: Sequence[Taken]) -> list[Table]:
+        """Bring sends, and work between them, to their ends: the rows of each of them.
 
-    def start(self, taken: Taken, note: Note | None = None) -> Fault | None:
-        """Take the units of a send, which is under way then; before, finish those it waits for."""
-        fault = self.finish(note) if self._waits(taken) else None
-        send = taken.operation
-        assert isinstance(send, Send)
-        here, there = send.near.index, send.far.index
-        table = np.zeros((len(send.near), unicast_packets.TRANSFER_COLUMNS), dtype=np.int64)
-        ends = *np.broadcast_arrays(*here), *np.broadcast_arrays(*there)
-        for column, places in enumerate(ends):  # the first four columns of a transfer
-            table[:, column] = places.ravel()
-        away = np.abs(table[:, :2] - table[:, 2:4]).sum(axis=1)
-        units, missing = take_units(self._times, taken.places["takes"], here)
-        slots, unfree = take_units(self._times, taken.places["slots"], there)
-        known = np.maximum(units.ravel(), slots.ravel() + credit_cycles_over(self._timing, away))
-        table[:, Crossing.READY] = known + self._launch_cycles
-        table[:, Crossing.FLITS] = send.flits
-        table[:, Crossing.FREE] = self._times[Engine.TRANSFER][here].ravel()
-        table[:, Crossing.BEFORE] = self._times[TileSlot.LEFT][here].ravel()
-        self._under_way.append((taken, table))
-        return fault or taken.fault(missing or unfree)
-
-    def finish(self, note: Note | None = None) -> Fault | None:
-        """Bring the transfers under way to their ends, and give their units.
-
-        ``note`` is told of each send: when engines are free, and when something came to tiles last.
+        The run's state is left as it is, but for what it knows of ports.
         """
-        under_way, self._under_way = self._under_way, []
-        transfers = np.concatenate([table for _, table in under_way])
-        self._carry(transfers)
-        fault, first = None, 0
-        for taken, table in under_way:
-            done = transfers[first : first + len(table)]
-            first += len(table)
-            fault = fault or self._give(taken, done, note)
-        return fault
-
-    def _carry(self, transfers: Table) -> None:
-        """Send the transfers on their way, which find the ports as the run has left them."""
         assert self._ways is not None
+        rows, waits = Graph(self._times, self._timing, self._launch_cycles).of(together)
+        transfers = rows[rows[:, Crossing.WORKER] == 0]
         ports = self._ways[MeshPort.LOCAL :: PORTS]
         shape = self._times[TileSlot.PORT].shape
         ends = transfers[:, Crossing.TO_ROW], transfers[:, Crossing.TO_COL]
         # Of a port the state knows when flits are written.
         for column, slot in ((OutputLink.SINCE, TileSlot.BUSY), (OutputLink.UNTIL, TileSlot.PORT)):
             ports[:, column] = self._times[slot].ravel().astype(np.int64) - self._router.ejection
-        unicast_packets.carry(unicast_packets.network_of(self._router, transfers, self._ways))
+        unicast_packets.carry(network_of(self._router, rows, self._ways, waits))
         for column, slot in ((OutputLink.SINCE, TileSlot.BUSY), (OutputLink.UNTIL, TileSlot.PORT)):
             busy = ports[:, column].reshape(shape)[ends]
             self._times[slot][ends] = busy + self._router.ejection
+        sizes = [len(each.operation.near) for each in together]
+        return np.split(rows, np.cumsum(sizes)[:-1])
 
-    def _give(self, taken: Taken, done: Table, note: Note | None) -> Fault | None:
-        """Give the units of a send that is done."""
+    def end(self, taken: Taken, done: Table, note: Note | None) -> Fault | None:
+        """Take and give the units of a send, whose rows are done.
+
+        ``note`` is told of it: when engines are free, and when something came to tiles last.
+        """
         here, there = taken.operation.near.index, taken.operation.far.index
+        missing = take_units(self._times, taken.places["takes"], here)[1]
+        unfree = take_units(self._times, taken.places["slots"], there)[1]
         free: Cycles = done[:, Crossing.FREE].reshape(np.broadcast(*here).shape)
         come: Cycles = done[:, Crossing.COME].reshape(np.broadcast(*there).shape)
         before = done[:, Crossing.BEFORE].reshape(free.shape)
@@ -176,7 +153,7 @@ class SharedLinks:
             arrived[there] = come
             ends = engine_ends(self._times, self._launch_cycles)
             note(taken.number, taken.operation, ends, arrived)
-        return taken.fault(over or full)
+        return taken.fault(missing or unfree or over or full)
 
 
 def _form(send: Operation) -> Form:
@@ -228,6 +205,26 @@ def ports_meet(sends: tuple[Form, ...]) -> bool:
             return True
         come[there] = sent[here]
         sent[here] += 1
+    return False
+
+
+@lru_cache(2**10)
+def bursts_meet(bursts: tuple[Form, ...], sends: tuple[Form, ...]) -> bool:
+    """Whether sends come to a tile to which another tile sends several times in a row.
+
+    A port takes turns between them, where in the order of the program one waits for all others.
+    """
+    if not bursts:
+        return False
+    reached = [_reach(*each) for each in sends]
+    rows, cols = (max(each[axis] for each in reached) for axis in range(2))
+    source = np.full(rows * cols, _NOBODY)
+    for send in (*bursts, *sends):
+        here, there = (ends[0] * cols + ends[1] for ends in _ends(*send))
+        if ((source[there] != _NOBODY) & (source[there] != here)).any():
+            return True
+        if send in bursts:
+            source[there] = here
     return False
 
 

@@ -22,8 +22,16 @@ TileIndex = tuple[NDArray[Any], ...]
 
 def take_units(times: Times, places: Sequence[Place], tiles: TileIndex) -> tuple[Cycles, int]:
     """When the last of the oldest units of some tokens is there, which are taken; and the fault."""
-    latest = np.full(np.broadcast(*tiles).shape, EMPTY, dtype=np.int64)
-    return latest, _take(times, flat(places), *_flat(tiles), latest.reshape(-1))
+    each, fault = take_each(times, places, tiles)
+    shape = np.broadcast(*tiles).shape
+    return each.max(axis=0, initial=int(EMPTY)).reshape(shape), fault
+
+
+def take_each(times: Times, places: Sequence[Place], tiles: TileIndex) -> tuple[Cycles, int]:
+    """Take the oldest unit of each token: its times, shape (tokens, tiles); and the fault."""
+    rows, cols = _flat(tiles)
+    each = np.empty((len(places), len(rows)), dtype=np.int64)
+    return each, _take(times, flat(places), rows, cols, each)
 
 
 def give_units(times: Times, places: Sequence[Place], tiles: TileIndex, given: NDArray[Any]) -> int:
@@ -42,29 +50,19 @@ def leave_tiles(
     times[TileSlot.LEFT][tiles] = left
 
 
-def missing_units(times: Times, places: Sequence[Place], tiles: TileIndex) -> bool:
-    """Whether one of the units, to be taken from queues at some tiles, is not there."""
-    slots = [slot for slot, depth in places if depth > 0]
-    ahead = [slots[:number].count(slot) for number, slot in enumerate(slots)]
-    return any(
-        bool((times[slot + before][tiles] == EMPTY).any())
-        for slot, before in zip(slots, ahead, strict=True)
-    )
-
-
 def _flat(tiles: TileIndex) -> tuple[Indices, Indices]:
     rows, cols = np.broadcast_arrays(*tiles)
     return rows.flatten(), cols.flatten()
 
 
 @compiled
-def _take(times: Times, tokens: Indices, rows: Indices, cols: Indices, latest: Cycles) -> int:
+def _take(times: Times, tokens: Indices, rows: Indices, cols: Indices, each: Cycles) -> int:
     fault = 0
     for k in range(0, len(tokens), 2):
         slot, depth = tokens[k], tokens[k + 1]
         for n in range(len(rows)):
             time = oldest_of(times[:, rows[n]], slot, depth, cols[n])
-            latest[n] = max(latest[n], time)
+            each[k // 2, n] = time
             if depth > 0 and time == EMPTY and fault == 0:
                 fault = slot
     return fault
