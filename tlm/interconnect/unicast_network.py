@@ -177,8 +177,8 @@ def network_of(
     shortest = int(transfers[worker == 0, Crossing.FLITS].min())
     places = packets_in_buffer(router, len(transfers), shortest)
     buffers = np.zeros((len(ways), InputBuffer.QUEUE + places), dtype=np.int64)
-    nobody = InputBuffer.FRONT, InputBuffer.WANTS, InputBuffer.DEFERS, InputBuffer.LEAVING
-    buffers[:, nobody] = NOBODY
+    empty = InputBuffer.FRONT, InputBuffer.WANTS, InputBuffer.DEFERS, InputBuffer.LEAVING
+    buffers[:, empty] = NOBODY
     most_events = len(transfers) + len(ways) * (4 + places)
     events, ready = (np.zeros(1 + most, dtype=np.int64) for most in (most_events, len(transfers)))
     return UnicastNetwork(router, transfers, ways, buffers, events, waits, ready)

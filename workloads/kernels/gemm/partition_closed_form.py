@@ -141,7 +141,7 @@ class _Followed:
         """Units when messages of each ring have left, and when they have come to their takers."""
         found = []
         for ring, there, room in sent:
-            waits = [(each, ring.launch) for each in there]
+            waits: list[tuple[_Units, _Times | int]] = [(each, ring.launch) for each in there]
             waits += [(each[ring.ways.taker], ring.credit + ring.launch) for each in room]
             left, come = self._graph.send(ring.ways.ends, ring.flits, waits)
             found.append((left, _at_takers(ring, come)))
