@@ -108,7 +108,9 @@ def candidate_cycles(
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
     stored = steps.depth * pace + channel.posted * steps.passes
     if place.offchip is not None and place.offchip.fills_links:
-        stored = np.maximum(stored, stored_cycles(steps, channel, pace, left, summed))
+        # Behind what is summed the next step's blocks go first, but for passes of one step.
+        first = summed + np.where((summed > 0) & (steps.depth > 1), network, 0)
+        stored = np.maximum(stored, stored_cycles(steps, channel, pace, left, first))
     cycles = np.maximum(last, begin + np.maximum(loaded + behind, stored))
     if place.offchip is not None:
         return cycles

@@ -34,27 +34,38 @@ def turns_cycles(
         left: Cycles for which partial blocks hold up what their tiles send next.
         summed: Cycles until they are summed.
     """
+    cut, depth = steps.cut, steps.depth
     # Rows of tiles store in turn, each in a step of a pass, and have what is spare from there: half
-    # of it on average. With K cut along rows, all tiles of a column store in one step.
-    to_come = np.where(steps.cut.k_cols > 1, 1, (steps.depth + 1) / 2)
+    # of it on average.
+    to_come = np.where(cut.k_cols > 1, 1, (depth + 1) / 2)
     spare = to_come * np.maximum(0, pace - _met_cycles(steps))
     waits = np.maximum(0, channel.posted + left - spare)
-    stalls = np.maximum(0, steps.passes - 1 - (summed > 0) / steps.depth)
+    # With K cut along rows, columns do, all tiles of one in a step. Others go on with the blocks of
+    # three steps. Those that store later wait again, for half of what a column stores on average.
+    again = np.minimum(depth, cut.m_cols * cut.n_cols) / 3 - 1
+    waits = waits * np.where(cut.k_cols > 1, 1 + np.maximum(0, again) / 2, 1)
+    stalls = np.maximum(0, steps.passes - 1 - (summed > 0) / depth)
     return np.where(steps.b.shared, (steps.count - 1) * pace + stalls * waits, 0)
 
 
 def stored_cycles(
-    steps: Steps, channel: Channel, pace: Numbers, left: Numbers, summed: Numbers
+    steps: Steps, channel: Channel, pace: Numbers, left: Numbers, first: Numbers
 ) -> Numbers:
     """From the first blocks' arrival to the last result's, if results follow each other.
 
-    Behind the first result come blocks of B of all steps but the first pass's and the next one. The
-    arguments are those of `turns_cycles`.
+    Behind the first result come blocks of B of all steps but the first pass's and the next one.
+
+    Args:
+        steps: The steps.
+        channel: The busiest channel.
+        pace: From step to step where none waits.
+        left: Cycles for which partial blocks hold up what their tiles send next.
+        first: From the end of a pass's products until its results leave.
     """
-    first = (steps.depth - 1) * pace + steps.product + summed
+    computed = (steps.depth - 1) * pace + steps.product
     met = np.maximum(0, steps.count - steps.depth - 1) * _met_cycles(steps)
     later = channel.posted * steps.passes + met + (steps.passes - 1) * left
-    return np.where(steps.b.shared, first + later, 0)
+    return np.where(steps.b.shared, computed + first + later, 0)
 
 
 def _met_cycles(steps: Steps) -> Numbers:
