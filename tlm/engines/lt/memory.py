@@ -61,7 +61,7 @@ def check_shared_memory(
 
     Args:
         program: What runs.
-        transfers: So many are under way together.
+        transfers: So many go together; each waits for two or three others.
         most_packets: In a buffer.
         limit_bytes: What the run may take; None: what the machine has to spare.
 
@@ -70,7 +70,7 @@ def check_shared_memory(
     """
     # Of each packet in a buffer there may be an event, too.
     port = WAY_COLUMNS + BUFFER_COLUMNS + 2 * most_packets
-    numbers = program.rows * program.cols * PORTS * port + 2 * transfers * TRANSFER_COLUMNS
+    numbers = program.rows * program.cols * PORTS * port + 3 * transfers * TRANSFER_COLUMNS
     _hold_more(program, "sends share links", numbers * _NUMBER_BYTES, limit_bytes)
 
 
