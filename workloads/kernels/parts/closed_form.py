@@ -5,12 +5,12 @@ addition; a root that gets two messages at once adds them one after the other. R
 software may have arrays of lengths, and of cycles to combine two parts: each has its own result.
 """
 
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from tlm.compute.base import larger
+from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
     multicast_cycles_over,
@@ -27,6 +27,12 @@ from workloads.kernels.parts.message_times import (
     tree_spread,
     tree_ways,
 )
+
+_SIDES = {
+    "row": (MeshPort.WEST, MeshPort.EAST),
+    "column": (MeshPort.NORTH, MeshPort.SOUTH),
+}
+"""Ports by which messages from lower and from higher places of a line come in."""
 
 
 def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
@@ -133,14 +139,32 @@ def _worst(reduction: Reduction, cycles: Any) -> int:
 
 
 def _k_tree_cycles(reduction: Reduction, timing: NocTiming) -> int:
-    """Message after message: groups differ in length, and a tile alone sends on at once."""
+    """Message after message: groups differ in length, and a tile alone sends on at once.
+
+    Of two that come to a root the first one's flits go before the other's. Of two at once that is
+    who has his turn, while the root adds them in the order of the program.
+    """
     length, flits = reduction.lines.length, reduction.flits
-    here, port = [0] * length, [0] * length
+    here, port, won = [0] * length, [0] * length, [len(MeshPort) - 1] * length
+    below, above = _SIDES[reduction.lines.along]
     for level in k_tree(length, reduction.groups):
-        for sender, taker in chain.from_iterable(level.stages):
-            way = arrival_cycles(timing, abs(sender - taker), flits)
-            port[taker] = max(here[sender] + way, port[taker] + flits)
-            here[taker] = max(here[taker], port[taker]) + reduction.combine_cycles
+        for stage in level.stages:
+            coming: dict[int, list[int]] = {}
+            for sender, taker in stage:
+                coming.setdefault(taker, []).append(sender)
+            for taker, senders in coming.items():
+                asked: list[tuple[int, int, int]] = []
+                for sender in senders:
+                    side = below if sender < taker else above
+                    way = arrival_cycles(timing, abs(sender - taker), flits)
+                    turn = (side - won[taker] - 1) % len(MeshPort)
+                    asked.append((here[sender] + way, turn, sender))
+                come = {}
+                for time, _, sender in sorted(asked):
+                    come[sender] = port[taker] = max(time, port[taker] + flits)
+                    won[taker] = below if sender < taker else above
+                for sender in senders:
+                    here[taker] = max(here[taker], come[sender]) + reduction.combine_cycles
     return max(here)
 
 

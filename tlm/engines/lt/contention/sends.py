@@ -12,6 +12,7 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.compiled import compiled, forget_stale
 from tlm.engines.lt.contention.graph import Graph
 from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import Cycles, give_units, leave_tiles, take_units
@@ -42,6 +43,7 @@ MOST_HOPS = 2**27
 MOST_TOGETHER = 2**20
 """Transfers, and tiles' work, in the network at once."""
 _NOBODY = -1
+_Numbers = NDArray[np.int64]
 Form = tuple[TileSet, bytes, bytes]
 """Of a send: its tiles, and the rows and columns that they send to."""
 
@@ -186,7 +188,7 @@ def links_meet(sends: tuple[Form, ...], y_first: bool) -> bool:
     reached = [_reach(*each) for each in sends]
     rows, cols = (max(each[axis] for each in reached) for axis in range(2))
     senders = np.full((len(MeshPort), rows * cols), _NOBODY)
-    return any(_mark(senders, cols, each, y_first) for each in sends)
+    return any(_mark(senders, cols, *_ends(*each), y_first) for each in sends)
 
 
 @lru_cache(2**10)
@@ -237,21 +239,26 @@ def _reach(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> tuple[int, int]:
     return rows, cols
 
 
-def _mark(senders: NDArray[np.int64], cols: int, send: Form, y_first: bool) -> bool:
+@compiled
+def _mark(senders: _Numbers, cols: int, here: _Numbers, there: _Numbers, y_first: bool) -> bool:
     """Note who sends over links, by direction and the tile they leave; whether others do, too."""
-    here, there = _ends(*send)
-    away = there - here
-    sources, place = here[0] * cols + here[1], here.copy()
-    for axis in (0, 1) if y_first else (1, 0):
-        steps, toward = np.abs(away[axis]), np.sign(away[axis])
-        for step in range(int(steps.max(initial=0))):
-            on = steps > step
-            link = 2 * axis + (toward[on] > 0), place[0, on] * cols + place[1, on]
-            before = senders[link]
-            if ((before != _NOBODY) & (before != sources[on])).any():
-                return True
-            senders[link] = sources[on]
-            place[axis, on] += toward[on]
+    for n in range(here.shape[1]):
+        place = here[0, n], here[1, n]
+        source = here[0, n] * cols + here[1, n]
+        for turn in range(2):
+            axis = turn if y_first else 1 - turn
+            row, col = place
+            at, end = place[axis], there[axis, n]
+            step = 1 if end > at else -1
+            while at != end:
+                node = at * cols + col if axis == 0 else row * cols + at
+                link = 2 * axis + (1 if step > 0 else 0)
+                before = senders[link, node]
+                if before not in (_NOBODY, source):
+                    return True
+                senders[link, node] = source
+                at += step
+            place = (end, col) if axis == 0 else (row, end)
     return False
 
 
@@ -280,3 +287,6 @@ def _hops(places: range, targets: bytes) -> tuple[int, int]:
         )
         most = max(most, int(np.cumsum(changes).max()))
     return int(np.abs(there - here).sum()), most
+
+
+forget_stale(_mark)
