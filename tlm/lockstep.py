@@ -101,7 +101,15 @@ class SteppedEnvironment(Environment):
             if len(busy) == 1 and now != self._behind_models:
                 next_event = self.peek()
                 until = int(next_event) if math.isfinite(next_event) else 2**62
-            happened = [(dispatch, model.advance(until)) for model, dispatch in busy]
+            happened: list[tuple[Callable[[Sequence[Any]], None], Sequence[Any]]] = []
+            for model, dispatch in busy:
+                events = model.advance(until)
+                early = [event for event in events if event.cycle < now]
+                if early and len(busy) > 1:  # before the models behind simulate this cycle
+                    dispatch(early)
+                    yield self.behind_all()
+                    events = [event for event in events if event.cycle >= now]
+                happened.append((dispatch, events))
             cycles = sorted({event.cycle for _, events in happened for event in events})
             for cycle in cycles:
                 if self.peek() == self.now:
