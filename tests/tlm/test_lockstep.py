@@ -130,7 +130,10 @@ def test_what_happens_at_the_present_time_comes_first(others: int) -> None:
 
 
 def test_what_takes_effect_in_its_very_cycle_is_told_then() -> None:
-    """Beside a model that is busy too, whose own event of the same cycle comes a cycle later."""
+    """Beside a model that is busy too, whose own event of the same cycle comes a cycle later.
+
+    That one has not simulated the cycle yet, and may be given more to do in it.
+    """
     env, told = SteppedEnvironment(), []
 
     class Both:
@@ -145,7 +148,13 @@ def test_what_takes_effect_in_its_very_cycle_is_told_then() -> None:
             return [Rang(1, until_cycle - 2), Rang(2, until_cycle - 1)]
 
     both = Both()
-    wake = env.attach(both, lambda events: told.extend((int(env.now), e.name) for e in events))
+
+    def tell(events: Sequence[Rang]) -> None:
+        told.extend((int(env.now), event.name) for event in events)
+        if events[0].name == 1:
+            alarms.set(4, 7)
+
+    wake = env.attach(both, tell)
     alarms = Alarms(env, lambda name: told.append((int(env.now), name)))
 
     def start() -> Generator[Any, Any, None]:
@@ -155,4 +164,4 @@ def test_what_takes_effect_in_its_very_cycle_is_told_then() -> None:
 
     env.process(start())
     env.run()
-    assert told == [(7, 1), (8, 2), (8, 3)]
+    assert told == [(7, 1), (8, 2), (8, 3), (8, 4)]
