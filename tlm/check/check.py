@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.check import marks
-from tlm.check.cycles import Waits
+from tlm.check.cycles import WaitSearch
 from tlm.check.order import Reductions
 from tlm.check.report import Finding, Latency, MemoryUse, Report, Routing, Tile, TileLimits
 from tlm.check.routes import Routes
@@ -64,7 +64,7 @@ class _Gathered:
         self._routes = Routes(program)
         self._reductions = Reductions(program)
         self._usage = Usage(program)
-        self._waits = Waits(program)
+        self._waits = WaitSearch(program)
         self._faults: dict[str, list[tuple[int, Operation, WalkFault]]] = {}
         self._operations = 0
         self._latency = Latency(0, 0, None, 0, 0)

@@ -15,7 +15,7 @@ from tlm.program.operations import Ends, Operation
 _Places = tuple[Collection[int], Collection[int]]
 
 
-class Waits:
+class WaitSearch:
     """Which operations of a program may wait for which."""
 
     def __init__(self, program: Program) -> None:
