@@ -206,7 +206,8 @@ def test_serving_at_lt_has_the_interval_of_its_interpolation() -> None:
         mean = figure["mean"] if isinstance(figure, dict) else figure
         assert ends["low"] <= mean <= ends["high"], name
     assert found["tbt_ms"]["mean"] != closed["tbt_ms"]["mean"]
-    assert 0 < found["error"]["level_pct"] < 5  # the nearest problems of other chips count, too
+    # The nearest problems of other chips count, too: of streaming products up to 12 %.
+    assert 0 < found["error"]["level_pct"] < 10
     assert found["error"]["rests_on"]["noc"]["level"] == "lt"
     assert any(note.startswith("interval: by how far interpolation") for note in found["notes"])
 
