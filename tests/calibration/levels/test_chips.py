@@ -19,12 +19,6 @@ AT_MISSES = {
     "grouped-gemm": "blocks of several experts meet in routers, with what comes from memory",
     "stream-gemm": "one case of 636 cycles, late: blocks and results on a column's links",
 }
-#: Kernels that miss a bound on some chip: tiles that are aligned send their first blocks among
-#: those of others that are not yet, which the closed forms do not know.
-MISSES = {
-    "cannon": "A is aligned over the whole grid while B moves",
-    "mesh-gemm": "one case of npusim-small, for the same reason",
-}
 
 
 def own(points: list[ChipPoint]) -> list[ChipPoint]:
@@ -49,13 +43,13 @@ def test_every_kernel_was_compared_on_every_chip_that_runs_it() -> None:
     assert min(each.cases for each in stored.values()) >= 4
 
 
-def test_errors_are_within_their_bounds_but_for_those_named() -> None:
+def test_errors_are_within_their_bounds() -> None:
     beyond = {
         kernel
         for (kernel, _), each in spreads(load_chips().points).items()
         if each.mean_abs_pct > MEAN_PCT or each.max_abs_pct > WORST_PCT
     }
-    assert sorted(beyond) == sorted(MISSES)
+    assert not beyond
 
 
 @pytest.mark.parametrize(
@@ -77,9 +71,8 @@ def test_cases_that_were_drawn_later_are_as_near(
     alone = [(name, Choices()) for name in KERNELS]
     monkeypatch.setattr(chips, "_runs", lambda grid: alone)
     for (kernel, _), each in spreads(list(chip_points(2026, [chip], grids))).items():
-        if kernel not in MISSES:
-            assert each.mean_abs_pct <= 1.2 * MEAN_PCT, (kernel, each)
-            assert each.max_abs_pct <= 1.6 * WORST_PCT, (kernel, each.worst)
+        assert each.mean_abs_pct <= 1.2 * MEAN_PCT, (kernel, each)
+        assert each.max_abs_pct <= 1.6 * WORST_PCT, (kernel, each.worst)
 
 
 def test_lt_is_near_at_on_every_chip() -> None:

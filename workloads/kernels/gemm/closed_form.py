@@ -11,6 +11,7 @@ import math
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
+from workloads.kernels.gemm.aligned_shifts import followed_cycles, steps_followed
 from workloads.kernels.gemm.allgather_on_a_line import gathered_on_a_line_cycles
 from workloads.kernels.gemm.compute_shift import alignment
 from workloads.kernels.gemm.plan import GemmPlan
@@ -19,6 +20,7 @@ from workloads.kernels.gemm.ring import Rings
 from workloads.kernels.gemm.summa_closed_form import multicast_summa_cycles
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import broadcast_cycles
+from workloads.kernels.parts.shared_links import follows
 
 _TOGETHER = 4
 """Lines whose second blocks in an all-gather go at the same times (measured at lt)."""
@@ -27,9 +29,10 @@ _TOGETHER = 4
 def compute_shift_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> int:
     """Cycles of MeshGEMM or Cannon's method, with the alignment of A if it needs it.
 
-    A panel comes back to a buffer as many steps later as a tile has buffers for its matrix.
+    A panel comes back to a buffer as many steps later as a tile has buffers for its matrix. On
+    small grids messages are followed, as those of the alignment meet those of the steps behind it.
     """
-    held_a, held_b = plan.panels // plan.cols, plan.panels // plan.rows
+    held_a, held_b = plan.held
     across, down = rings.across.longest_hops, rings.down.longest_hops
     a_way = credit_cycles(timing, across) + arrival_cycles(timing, across, plan.a_flits)
     b_way = credit_cycles(timing, down) + arrival_cycles(timing, down, plan.b_flits) + plan.a_flits
@@ -38,8 +41,14 @@ def compute_shift_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> int
         (plan.step_cycles + b_way) / (held_b + 1),
     )
     step = max(plan.step_cycles, plan.a_flits + plan.b_flits, *round_trips)
-    align = 0.0 if plan.skewed else _align_cycles(plan, rings, timing)
-    return round(align + (plan.panels - 1) * step + plan.step_cycles)
+    begins, followed = float(plan.step_cycles), 1
+    if not plan.skewed:
+        aligning = int(alignment(plan, rings).steps.max())
+        begins += aligning * _lock_step_cycles(plan, rings, timing)
+        steps = steps_followed(plan, rings, catch_up=step > plan.step_cycles)
+        if follows(timing) and steps:
+            begins, followed = followed_cycles(plan, rings, timing, steps), steps
+    return round(begins + (plan.panels - followed) * step)
 
 
 def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
@@ -152,11 +161,10 @@ def _streamed_gemm_t_cycles(plan: GemmPlan, relay_cycles: int, timing: NocTiming
     return side * step + max(behind, against)
 
 
-def _align_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> float:
-    """Lock steps: a panel passes on when it has come; buffers hide a part of a round trip."""
-    ring, held, own = rings.across, plan.panels // plan.cols, plan.align_cycles
+def _lock_step_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> float:
+    """A panel passes on when it has come; buffers hide a part of a round trip."""
+    ring, held, own = rings.across, plan.held[0], plan.align_cycles
     longest = ring.longest_hops
     pass_on = timing.hop_cycles * ring.mean_hops + arrival_cycles(timing, 0, plan.a_flits) + own
     way = credit_cycles(timing, longest) + arrival_cycles(timing, longest, plan.a_flits)
-    step = max(pass_on / held, (way + own) / (held + 1), own, plan.a_flits)
-    return int(alignment(plan, rings).steps.max()) * step
+    return max(pass_on / held, (way + own) / (held + 1), own, plan.a_flits)

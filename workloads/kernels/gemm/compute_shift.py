@@ -41,7 +41,7 @@ def compute_shift(plan: GemmPlan, rings: Rings, *, align: bool = True) -> Progra
         rings: How the rings lie on rows and columns.
         align: Align A first; without it A comes skewed by the host too.
     """
-    held_a, held_b = _held(plan)
+    held_a, held_b = plan.held
     tokens = _loop_tokens("a", held_a, aligned=not align) | _loop_tokens("b", held_b, aligned=True)
     if align:
         block = Token(initial=held_a, depth=held_a)
@@ -50,7 +50,7 @@ def compute_shift(plan: GemmPlan, rings: Rings, *, align: bool = True) -> Progra
             tokens["align.ready"] = Token()
     a, b = (
         tuple(f"{matrix}.{index}" for index in range(held + 1))
-        for matrix, held in zip("ab", _held(plan), strict=True)
+        for matrix, held in zip("ab", plan.held, strict=True)
     )
     buffers = plan.buffers(a, b, ("c",))
     return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan, rings, align), buffers)
@@ -66,7 +66,7 @@ def place_skewed(
     align: bool = True,
 ) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""
-    held_a, held_b = _held(plan)
+    held_a, held_b = plan.held
     blocks_a, blocks_b = cut(a, plan.rows, plan.panels), cut(b, plan.panels, plan.cols)
     rows, cols = np.arange(plan.rows), np.arange(plan.cols)
     # Panels are numbered along a row's ring; a tile's own are its part of A in the tiles' order.
@@ -111,15 +111,10 @@ class Alignment(NamedTuple):
 
 def alignment(plan: GemmPlan, rings: Rings) -> Alignment:
     """Rows move as many panels as the rows before them on the column's ring have."""
-    held_a, held_b = _held(plan)
+    held_a, held_b = plan.held
     far = rings.down.position * held_b
     steps = np.minimum(far, plan.panels - far)
     return Alignment(far < plan.panels - far, steps, held_a + 1)
-
-
-def _held(plan: GemmPlan) -> tuple[int, int]:
-    """Panels of A and of B that a tile holds."""
-    return plan.panels // plan.cols, plan.panels // plan.rows
 
 
 def _loop_tokens(matrix: str, held: int, *, aligned: bool) -> dict[str, Token]:
@@ -135,7 +130,7 @@ def _loop_tokens(matrix: str, held: int, *, aligned: bool) -> dict[str, Token]:
 def _operations(plan: GemmPlan, rings: Rings, align: bool) -> Iterator[Operation]:
     if align:
         yield from _alignment(plan, rings)
-    held_a, held_b = _held(plan)
+    held_a, held_b = plan.held
     everywhere = TileSet(range(plan.rows), range(plan.cols))
     moves = (
         ("a", held_a, np.arange(plan.rows), rings.across.neighbours(1), plan.a_flits),
@@ -173,7 +168,7 @@ def _operations(plan: GemmPlan, rings: Rings, align: bool) -> Iterator[Operation
 
 def _alignment(plan: GemmPlan, rings: Rings) -> Iterator[Operation]:
     """Lock steps of A: in step s move the rows that have more than s places to go."""
-    held, aligned = _held(plan)[0], alignment(plan, rings)
+    held, aligned = plan.held[0], alignment(plan, rings)
     buffers, cols = held + 1, range(plan.cols)
     for step in range(int(aligned.steps.max())):
         heads = aligned.heads(step)

@@ -88,6 +88,11 @@ class GemmPlan:
         return math.lcm(self.rows, self.cols)
 
     @property
+    def held(self) -> tuple[int, int]:
+        """Panels of A and of B that a tile has, each the same part of its row's or column's."""
+        return self.panels // self.cols, self.panels // self.rows
+
+    @property
     def balance(self) -> float:
         """Cycles of a block product over the flits of its two blocks."""
         return self.step_cycles / (self.a_flits + self.b_flits)
