@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from tlm.room import hold_room
 
 _STEP_BYTES = 1300
 """Memory that a step takes with its units, in mesh-gemm and summa (1,236 and 1,417)."""
+_FEW = 2**12
+"""Steps that are kept with their program: runs only read them."""
+_kept: "WeakKeyDictionary[Program, list[Step]]" = WeakKeyDictionary()
 
 
 class ProgramDeadlockError(RuntimeError):
@@ -111,9 +115,14 @@ def held_steps(program: Program) -> list[Step]:
     Raises:
         InputError: if they would not fit into memory, or an operation does not fit the program.
     """
+    if program in _kept:
+        return _kept[program]
     count = sum(len(operation.near) for operation in program.build())
     hold_room(f"a program of {count:,} steps", count * _STEP_BYTES)
-    return list(expand(program))
+    steps = list(expand(program))
+    if count <= _FEW:
+        _kept[program] = steps
+    return steps
 
 
 class _Numbers:

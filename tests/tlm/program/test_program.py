@@ -292,3 +292,17 @@ def test_the_examples_of_the_page_print_what_the_page_says() -> None:
         with contextlib.redirect_stdout(printed):
             exec(compile(code, str(PAGE), "exec"), {})
         assert printed.getvalue() == shown
+
+
+@pytest.mark.parametrize(("count", "built"), [(10_000, 1), (12_000, 3)])
+def test_a_short_program_is_built_once(count: int, built: int) -> None:
+    asked: list[None] = []
+
+    def build() -> list[Operation]:
+        asked.append(None)
+        return [Work(Engine.VECTOR, TILE, 1)] * count
+
+    program = Program(2, 3, {}, build)
+    assert all(len(list(each())) == count for each in (program.operations, program.build))
+    assert len(list(program.operations())) == count
+    assert len(asked) == built
