@@ -6,18 +6,15 @@ rings a block that crosses the whole line waits for many. So all of them are a g
 order of time (`parts.shared_links`), as far as that costs little.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine
 from workloads.kernels.gemm.compute_shift import alignment
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.ring import Rings
-from workloads.kernels.parts.shared_links import Graph
+from workloads.kernels.parts.shared_links import Graph, Messages
 
 _MOST_WAYS, _LEAST_STEPS = 2**18, 8
 """So many links and ports are looked at, a sixth of a second's work, and no fewer steps."""
@@ -26,57 +23,18 @@ _LONG_SINCE = -(2**30)
 _Numbers = NDArray[np.int64]
 
 
-class _Moves(NamedTuple):
-    """Messages of each tile to one of its own.
-
-    Attributes:
-        taker: Shape (tiles,): whom a tile sends to.
-        ends: Shape (tiles, 4): rows and columns of both.
-        credit: Shape (tiles,): from the taker's freeing of a buffer to the knowledge of it.
-        launch: From a message's start to its first flit.
-        flits: Of each.
-    """
-
-    taker: _Numbers
-    ends: _Numbers
-    credit: _Numbers
-    launch: int
-    flits: int
-
-    @classmethod
-    def of(cls, tiles: _Numbers, taker: _Numbers, flits: int, timing: NocTiming) -> "_Moves":
-        """Those of tiles to others by their numbers, all of some flits."""
-        hops = np.abs(tiles - tiles[taker]).sum(axis=1)
-        ends = np.concatenate([tiles, tiles[taker]], axis=1)
-        credit = credit_cycles_over(timing, hops)
-        return cls(taker, ends, credit, timing.launch_cycles, flits)
-
-    def send(
-        self, graph: Graph, there: _Numbers, room: list[_Numbers], who: _Numbers | slice
-    ) -> tuple[_Numbers, _Numbers]:
-        """Units when messages of some tiles have left, and when they have come.
-
-        ``there`` are units that tiles send, those in ``room`` the takers', all shape (tiles,).
-        """
-        waits: list[tuple[_Numbers, _Numbers | int]] = [(there[who], self.launch)]
-        known = self.credit[who] + self.launch
-        waits += [(units[self.taker[who]], known) for units in room]
-        return graph.send(self.ends[who], self.flits, waits)
-
-
 class _Shifted:
     """A matrix whose panels go around the rings of a grid while tiles work on them."""
 
-    def __init__(self, moves: _Moves, held: int, first: _Numbers) -> None:
+    def __init__(self, moves: Messages, held: int, first: _Numbers) -> None:
         self._moves, self._room = moves, [first]
         self.panels = [first] * held
 
     def shift(self, graph: Graph, step: int, worked: list[_Numbers]) -> None:
         """Each tile hands on its panel of a step: the next one's last, in the buffer freed last."""
-        left, come = self._moves.send(graph, self.panels[step], [*worked, *self._room], slice(None))
-        there = np.empty_like(come)
-        there[self._moves.taker] = come
-        self.panels.append(there)
+        room = [*worked, *self._room]
+        left, come = graph.send(self._moves, [self.panels[step]], room)
+        self.panels.append(self._moves.at_takers(come))
         self._room = [left]
 
 
@@ -101,7 +59,7 @@ def followed_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming, steps: int)
     since = graph.known(tiles, np.full(len(tiles), _LONG_SINCE))
     (row, col), held = tiles.T, plan.held
     shifted = [
-        _Shifted(_Moves.of(tiles, taker, flits, timing), panels, first)
+        _Shifted(Messages.of(tiles, taker, flits, timing), panels, first)
         for taker, flits, panels, first in (
             (
                 row * plan.cols + rings.across.neighbours(1)[col],
@@ -135,7 +93,7 @@ def _aligned(
     (row, col), held, aligned = tiles.T, plan.held[0], alignment(plan, rings)
     back, on = (row * plan.cols + rings.across.neighbours(way)[col] for way in (-1, 1))
     taker = np.where(aligned.back[row], back, on)
-    moves, steps = _Moves.of(tiles, taker, plan.a_flits, timing), aligned.steps[row]
+    moves, steps = Messages.of(tiles, taker, plan.a_flits, timing), aligned.steps[row]
     # Panels that a tile gets, and buffers that become free, by number.
     panels = np.tile(since, (int(steps.max()) + held, 1))
     free = np.tile(since, (int(steps.max()) + 1, 1))
@@ -144,7 +102,7 @@ def _aligned(
         if plan.align_cycles:
             waits = [panels[step, who]]
             panels[step, who] = graph.work(Engine.CONTROL, tiles[who], plan.align_cycles, waits)
-        left, come = moves.send(graph, panels[step], [free[step]], who)
+        left, come = graph.send(moves, [panels[step]], [free[step]], who)
         free[step + 1, who] = left
         panels[step + held, taker[who]] = come
     every = np.arange(len(tiles))

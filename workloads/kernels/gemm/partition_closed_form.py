@@ -27,7 +27,7 @@ from tlm.program.operations import COMPUTING
 from workloads.kernels.gemm.partition_gemm import moves_of, neighbours
 from workloads.kernels.gemm.partition_plan import PartitionPlan
 from workloads.kernels.parts.routes import Link, link_flits
-from workloads.kernels.parts.shared_links import Graph, follows
+from workloads.kernels.parts.shared_links import Graph, Messages, follows
 from workloads.machine.order import Order
 
 _Times = NDArray[np.int64]
@@ -73,13 +73,15 @@ class _Ring:
     def __init__(
         self, plan: PartitionPlan, step: tuple[int, int], flits: int, timing: NocTiming
     ) -> None:
-        self.ways, self.flits = _ways(plan.order, plan.cores, step), flits
-        self.shared = self.ways.shared
+        self.ways = _ways(plan.order, plan.cores, step)
         hops = self.ways.hops
         come = [arrival_cycles(timing, each, flits) for each in range(int(hops.max()) + 1)]
         #: From the first flit of each core's to the arrival.
         self.arrival = np.array(come)[hops] - timing.launch_cycles
-        self.credit, self.launch = credit_cycles_over(timing, hops), timing.launch_cycles
+        credit = credit_cycles_over(timing, hops)
+        self.messages = Messages(
+            self.ways.taker, self.ways.ends, credit, timing.launch_cycles, flits
+        )
 
 
 #: When units are there, or their numbers in a graph: shape (P,).
@@ -109,11 +111,12 @@ class _InOrder:
         """Units when messages of each ring have left, and when they have come to their takers."""
         found = []
         for ring, there, room in sent:
-            room = [each[ring.ways.taker] + ring.credit for each in room]
-            ready = [each + ring.launch for each in (*there, *room)]
+            messages = ring.messages
+            room = [each[messages.taker] + messages.credit for each in room]
+            ready = [each + messages.launch for each in (*there, *room)]
             start = np.maximum.reduce([self._interfaces, *ready])
-            self._interfaces = start + ring.flits
-            found.append((self._interfaces, _at_takers(ring, start + ring.arrival)))
+            self._interfaces = start + messages.flits
+            found.append((self._interfaces, messages.at_takers(start + ring.arrival)))
         return found
 
     def times(self, units: _Units) -> _Times:
@@ -141,18 +144,9 @@ class _Followed:
         """Units when messages of each ring have left, and when they have come to their takers."""
         found = []
         for ring, there, room in sent:
-            waits: list[tuple[_Units, _Times | int]] = [(each, ring.launch) for each in there]
-            waits += [(each[ring.ways.taker], ring.credit + ring.launch) for each in room]
-            left, come = self._graph.send(ring.ways.ends, ring.flits, waits)
-            found.append((left, _at_takers(ring, come)))
+            left, come = self._graph.send(ring.messages, there, room)
+            found.append((left, ring.messages.at_takers(come)))
         return found
-
-
-def _at_takers(ring: _Ring, come: _Units) -> _Units:
-    """When each core has got its message, of when each core's has come."""
-    there = np.empty_like(come)
-    there[ring.ways.taker] = come
-    return there
 
 
 def partition_cycles(plan: PartitionPlan, timing: NocTiming, enough: int = NEVER) -> int:
@@ -171,7 +165,7 @@ def _cycles(plan: PartitionPlan, timing: NocTiming, enough: int, *, followed: bo
     across = _Ring(plan, (0, 1), plan.c_flits, timing)
     moving = [ring for ring, moves in ((down, plan.rounds > 1), (across, parts > 1)) if moves]
     # Where both move, parts of B come in a row, and sums between them at the same ports.
-    followed = followed and (len(moving) > 1 or any(ring.shared for ring in moving))
+    followed = followed and (len(moving) > 1 or any(ring.ways.shared for ring in moving))
     free, loaded = timing.launch_cycles, plan.place.offchip is not None
     free += parts * loaded  # a request each
     cores = (_Followed if followed else _InOrder)(plan, timing, free)
@@ -227,7 +221,7 @@ def _followed_rounds(plan: PartitionPlan, down: _Ring, across: _Ring) -> int:
     hops = sum(
         messages * int(ring.ways.hops.sum())
         for ring, messages in ((down, plan.parts), (across, sums))
-        if ring.shared
+        if ring.ways.shared
     )
     return min(plan.rounds, max(_LEAST_ROUNDS, _MOST_HOPS // max(hops, 1)))
 
@@ -253,5 +247,5 @@ def _busiest_link(down: _Ring, across: _Ring, plan: PartitionPlan) -> int:
     loads = Counter[Link]()
     for ring, messages in sent:
         for link, uses in ring.ways.links.items() if messages else ():
-            loads[link] += uses * messages * ring.flits
+            loads[link] += uses * messages * ring.messages.flits
     return max(loads.values(), default=0)

@@ -8,11 +8,13 @@ another, so that their messages meet in another order than that of the program.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.interconnect import unicast_packets
+from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.unicast_network import (
     TRANSFER_COLUMNS,
     Crossing,
@@ -73,6 +75,37 @@ class MessageLinks:
         unicast_packets.carry(network_of(self._router, rows, self._ways, waits))
 
 
+class Messages(NamedTuple):
+    """Messages of each of some tiles to one of them, which has room for it.
+
+    Attributes:
+        taker: Shape (tiles,): number of who takes what a tile sends.
+        ends: Shape (tiles, 4): rows and columns of both.
+        credit: Shape (tiles,): from the taker's freeing of a buffer to the knowledge of it.
+        launch: From a message's start to its first flit.
+        flits: Of each.
+    """
+
+    taker: _Numbers
+    ends: _Numbers
+    credit: _Numbers
+    launch: int
+    flits: int
+
+    @classmethod
+    def of(cls, tiles: _Numbers, taker: _Numbers, flits: int, timing: NocTiming) -> "Messages":
+        """Those of tiles with some rows and columns, shape (tiles, 2)."""
+        credit = credit_cycles_over(timing, np.abs(tiles - tiles[taker]).sum(axis=1))
+        ends = np.concatenate([tiles, tiles[taker]], axis=1)
+        return cls(taker, ends, credit, timing.launch_cycles, flits)
+
+    def at_takers(self, units: _Numbers) -> _Numbers:
+        """What comes to each tile, of what comes from each."""
+        there = np.empty_like(units)
+        there[self.taker] = units
+        return there
+
+
 class Graph:
     """Messages, and work of tiles between them, that wait for each other's units.
 
@@ -105,16 +138,25 @@ class Graph:
         return self._enter(tiles, cycles, 1 + engine, [(units, 0) for units in waits])
 
     def send(
-        self, ends: _Numbers, flits: int, waits: Sequence[tuple[_Numbers, _Numbers | int]]
+        self,
+        messages: Messages,
+        there: Sequence[_Numbers],
+        room: Sequence[_Numbers],
+        senders: _Numbers | slice = slice(None),
     ) -> tuple[_Numbers, _Numbers]:
-        """Units when messages have left, and when they have come: shape (messages,) each.
+        """Units when messages have left, and when they have come: shape (senders,) each.
 
         Args:
-            ends: As of `MessageLinks.carry`.
-            flits: Their length.
-            waits: Units that they wait for, and how many cycles behind them they may leave.
+            messages: Those that tiles send.
+            there: Units of all tiles, which a sender has before it sends;
+            room: and those that a taker has.
+            senders: Numbers of the tiles that do.
         """
-        left = self._enter(ends, flits, 0, waits)
+        known = messages.credit[senders] + messages.launch
+        waits: list[tuple[_Numbers, _Numbers | int]]
+        waits = [(units[senders], messages.launch) for units in there]
+        waits += [(units[messages.taker[senders]], known) for units in room]
+        left = self._enter(messages.ends[senders], messages.flits, 0, waits)
         return left, left + 1
 
     def _enter(
