@@ -11,12 +11,12 @@ import math
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from workloads.kernels.gemm.aligned_shifts import followed_cycles, steps_followed
 from workloads.kernels.gemm.allgather_on_a_line import gathered_on_a_line_cycles
 from workloads.kernels.gemm.compute_shift import alignment
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.relayed_sums import relayed_gemm_t_cycles
 from workloads.kernels.gemm.ring import Rings
+from workloads.kernels.gemm.shift_messages import followed_cycles, steps_followed
 from workloads.kernels.gemm.summa_closed_form import multicast_summa_cycles
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import broadcast_cycles
@@ -30,7 +30,7 @@ def compute_shift_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> int
     """Cycles of MeshGEMM or Cannon's method, with the alignment of A if it needs it.
 
     A panel comes back to a buffer as many steps later as a tile has buffers for its matrix. On
-    small grids messages are followed, as those of the alignment meet those of the steps behind it.
+    small grids messages are followed if they set the pace, or those of an alignment are among them.
     """
     held_a, held_b = plan.held
     across, down = rings.across.longest_hops, rings.down.longest_hops
@@ -43,11 +43,11 @@ def compute_shift_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> int
     step = max(plan.step_cycles, plan.a_flits + plan.b_flits, *round_trips)
     begins, followed = float(plan.step_cycles), 1
     if not plan.skewed:
-        aligning = int(alignment(plan, rings).steps.max())
-        begins += aligning * _lock_step_cycles(plan, rings, timing)
-        steps = steps_followed(plan, rings, catch_up=step > plan.step_cycles)
-        if follows(timing) and steps:
-            begins, followed = followed_cycles(plan, rings, timing, steps), steps
+        lock_steps = int(alignment(plan, rings).steps.max())
+        begins += lock_steps * _lock_step_cycles(plan, rings, timing)
+    steps = steps_followed(plan, rings, catch_up=step > plan.step_cycles)
+    if follows(timing) and steps:
+        begins, followed = followed_cycles(plan, rings, timing, steps), steps
     return round(begins + (plan.panels - followed) * step)
 
 

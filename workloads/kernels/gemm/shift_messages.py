@@ -1,4 +1,4 @@
-"""Compute-shift steps behind the alignment of A as a performance model: message by message.
+"""Alignment and steps of compute-shift products as a performance model: message by message.
 
 A row that is aligned shifts its blocks while others, and tiles of its own, still align. These
 messages meet on links and at ports, and a product waits for the blocks that they delay. On natural
@@ -39,17 +39,19 @@ class _Shifted:
 
 
 def steps_followed(plan: GemmPlan, rings: Rings, *, catch_up: bool) -> int:
-    """Steps behind the alignment whose messages are followed; 0: no row aligns, or it costs much.
+    """Steps whose messages are followed; 0: none wait for others, or it costs much.
 
     ``catch_up``: tiles that are late make up for it, as they do not at the pace of products. Then
-    none of the steps tells of those behind it: all are followed, or none.
+    none of the steps tells of those behind it: all are followed, or none. At the pace of products
+    messages wait only for those of an alignment.
     """
     across, down = 1 + rings.across.mean_hops, 1 + rings.down.mean_hops
-    aligning = int(alignment(plan, rings).steps.sum()) * plan.cols * across
+    lock_steps = 0 if plan.skewed else int(alignment(plan, rings).steps.sum())
     step = plan.rows * plan.cols * (across + down)
-    steps = min(plan.panels, int((_MOST_WAYS - aligning) / step))
+    steps = min(plan.panels, int((_MOST_WAYS - lock_steps * plan.cols * across) / step))
     least = plan.panels if catch_up else min(plan.panels, _LEAST_STEPS)
-    return steps if aligning and steps >= least else 0
+    wait = plan.panels > 1 and (lock_steps > 0 or catch_up)
+    return steps if wait and steps >= least else 0
 
 
 def followed_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming, steps: int) -> int:
@@ -57,19 +59,14 @@ def followed_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming, steps: int)
     tiles = np.stack(np.divmod(np.arange(plan.rows * plan.cols), plan.cols), axis=1)
     graph = Graph(plan.rows, plan.cols, timing, timing.launch_cycles)
     since = graph.known(tiles, np.full(len(tiles), _LONG_SINCE))
+    first = since if plan.skewed else _aligned(plan, rings, timing, graph, tiles, since)
     (row, col), held = tiles.T, plan.held
-    shifted = [
-        _Shifted(Messages.of(tiles, taker, flits, timing), panels, first)
-        for taker, flits, panels, first in (
-            (
-                row * plan.cols + rings.across.neighbours(1)[col],
-                plan.a_flits,
-                held[0],
-                _aligned(plan, rings, timing, graph, tiles, since),
-            ),
-            (rings.down.neighbours(1)[row] * plan.cols + col, plan.b_flits, held[1], since),
-        )
-    ]
+    across = row * plan.cols + rings.across.neighbours(1)[col]
+    down = rings.down.neighbours(1)[row] * plan.cols + col
+    shifted = (
+        _Shifted(Messages.of(tiles, across, plan.a_flits, timing), held[0], first),
+        _Shifted(Messages.of(tiles, down, plan.b_flits, timing), held[1], since),
+    )
     worked: list[_Numbers] = []
     for step in range(steps):
         panels = [matrix.panels[step] for matrix in shifted]
