@@ -85,7 +85,7 @@ def place_buffers(
 
     Buffers in off-chip memory that no operation loads or stores lie in the scratchpad like the
     others. Those that a pass reads together begin at banks apart (`_first_banks`). Rows of sums lie
-    apart (`_spread`), unless they fit only if they do not.
+    apart (`_apart`), unless they fit only if they do not.
 
     Args:
         program: The program.
@@ -97,18 +97,22 @@ def place_buffers(
         InputError: for buffers that tiles in Verilog cannot hold.
     """
     orders = _orders(program)
-    spread = _spread_sums(program, orders)
-    places = _placed_in_turn(program, orders, operand_bits, banks, spread)
-    if not spread or used_words(places) <= words:
+    steps = _row_steps(program, orders, operand_bits)
+    places = _placed_in_turn(program, orders, operand_bits, banks, steps)
+    if used_words(places) <= words:
         return places
-    dense = _placed_in_turn(program, orders, operand_bits, banks, set())
+    dense = _placed_in_turn(program, orders, operand_bits, banks, {})
     return dense if used_words(dense) <= words else places
 
 
 def _placed_in_turn(
-    program: Program, orders: Mapping[str, Order], operand_bits: int, banks: int, spread: set[str]
+    program: Program,
+    orders: Mapping[str, Order],
+    operand_bits: int,
+    banks: int,
+    steps: Mapping[str, int],
 ) -> dict[str, BufferPlace]:
-    """One buffer behind the other, those of ``spread`` with their rows apart."""
+    """One buffer behind the other, those of ``steps`` with their rows apart."""
     moved = {each.block for each in program.operations() if isinstance(each, OffChip)}
     size, first = WORD_BITS // operand_bits, _first_banks(program, orders, banks)
     places: dict[str, BufferPlace] = {}
@@ -122,8 +126,8 @@ def _placed_in_turn(
             if name in first:
                 address += (first[name] - address) % banks
             places[name] = _placed(buffer, order, address, size)
-            if name in spread:
-                places[name] = _spread(places[name], size, banks)
+            if name in steps:
+                places[name] = _apart(places[name], steps[name], banks)
             address += places[name].words
     for name, buffer in program.buffers.items():
         if buffer.within is not None:
@@ -155,33 +159,39 @@ def _first_banks(program: Program, orders: Mapping[str, Order], banks: int) -> d
     return first
 
 
-def _spread_sums(program: Program, orders: Mapping[str, Order]) -> set[str]:
-    """Blocks whose rows weight-stationary products read, add to and write, fold by fold.
+def _row_steps(program: Program, orders: Mapping[str, Order], operand_bits: int) -> dict[str, int]:
+    """Words from row to row of what works on blocks of sums: of a fold, or of a row's elements.
 
-    Blocks that move to or from off-chip memory have no gaps.
+    Where a product adds to sums fold by fold that counts, else what a pass reads or writes. Blocks
+    that move to or from off-chip memory have no gaps.
     """
-    summed, moved = set[str](), set[str | None]()
-    for each in program.operations():
-        if isinstance(each, OffChip):
-            moved |= {each.source, each.target}
-        task = each.task if isinstance(each, Work) else None
-        if isinstance(task, Gemm) and orders[task.a] is Order.PACKED:
-            summed.add(task.c)
+    fold = WORD_BITS // operand_bits * SUM_BITS // WORD_BITS
     whole = {name: program.buffers[name].within or name for name in program.buffers}
-    return {whole[name] for name in summed} - {whole[name] for name in moved if name}
+    made, passed, added = dict[str, int](), dict[str, int](), dict[str, int]()
+    moved = set[str]()
+    for operation in program.operations():
+        task = operation.task if isinstance(operation, Work) else None
+        if isinstance(task, Gemm):
+            (added if orders[task.a] is Order.PACKED else made)[whole[task.c]] = fold
+        elif isinstance(task, Vector):
+            for name in (task.a, task.b, task.out):
+                if name is not None and orders[name] is Order.SUMS:
+                    block = program.buffers[whole[name]]
+                    passed[whole[name]] = ceil_div(block.columns * SUM_BITS, WORD_BITS)
+        elif isinstance(operation, OffChip):
+            moved |= {whole[name] for name in (operation.source, operation.target) if name}
+    steps = made | passed | added
+    return {name: step for name, step in steps.items() if name not in moved}
 
 
-def _spread(place: BufferPlace, size: int, banks: int) -> BufferPlace:
-    """Rows of sums further apart, if a fold's words of all of them would be in the same few banks.
+def _apart(place: BufferPlace, step: int, banks: int) -> BufferPlace:
+    """Rows of sums as far apart that a row's words follow those of the row before, bank by bank.
 
-    A row's words of a fold are read and written, one each a cycle. Where they are in a quarter of
-    the banks or less, these have no cycle left for anybody else. So each row's begin where those of
-    the row before end.
+    Streams that ask one bank after the other are soon out of each other's way. One that comes back
+    to few banks meets the others there row by row: passes of two words of every four were up to
+    half as fast beside each other, and sums in a quarter of the banks left no cycle for others.
     """
-    words = size * SUM_BITS // WORD_BITS
-    if place.row_words % banks or words > banks // 4:
-        return place
-    return replace(place, row_words=place.row_words + words)
+    return replace(place, row_words=place.row_words + (step - place.row_words) % banks)
 
 
 def _orders(program: Program) -> dict[str, Order]:

@@ -64,6 +64,44 @@ def test_a_sum_that_words_on_their_way_disturb_does_not_take_twice_its_cycles(
     assert ended + 1 <= job_cycles(job, TILE) + words
 
 
+def test_rows_of_few_elements_begin_where_those_before_them_end() -> None:
+    """Else a pass would find two words of every four, in half of the banks, beside a product.
+
+    That writes its results into the same half, and each takes up to twice its cycles.
+    """
+    buffers = {
+        "a": Buffer(32, 32, 8),
+        "b": Buffer(32, 4, 8),
+        "made": Buffer(32, 4, 32),
+        "sums": Buffer(32, 4, 32),
+        "come": Buffer(32, 4, 32),
+    }
+    tiles, product = TileSet.tile(0, 0), Gemm("a", "b", "made")
+    work = [
+        Work(Engine.VECTOR, tiles, 1, task=SUM),
+        Work(Engine.MATRIX, tiles, 1, task=product),
+    ]
+    built = Program(1, 1, {}, lambda: iter(work), buffers)
+    apart = place_buffers(built, 8, TILE.banks, TILE.words)
+    dense = place_buffers(built, 8, TILE.banks, used_words(apart) - 1)
+    # Rows have two words each and room for four.
+    assert {places["sums"].row_words for places in (apart, dense)} == {10, 4}
+    assert apart["made"].row_words == 4  # no pass goes through it
+    took = {10: list[int](), 4: list[int]()}
+    for places in (apart, dense):
+        for begins in range(0, 90, 7):
+            mesh = TiledMesh(1, 1, TIMING, TILE)
+            mesh.begin(0, 0, matrix_jobs(product, places, TILE.array_size)[0])
+            mesh.advance(begins)
+            mesh.begin(begins, 0, vector_job(SUM, places))
+            events = [each for found in iter(lambda: mesh.advance(10**6), []) for each in found]
+            ended = next(each.cycle for each in events if each.kind is EventKind.VECTOR)
+            took[places["sums"].row_words].append(ended + 1 - begins)
+    alone = job_cycles(vector_job(SUM, apart), TILE)
+    assert max(took[10]) <= 1.3 * alone
+    assert sum(took[4]) > 1.3 * sum(took[10])
+
+
 def test_rows_that_a_product_adds_to_begin_where_those_before_them_end() -> None:
     """Else the words of all rows of a fold would be in two of eight banks, and nowhere else."""
     buffers = {
