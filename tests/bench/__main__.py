@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.bench import command, loosely, memory, network, serving, wafer
+from tests.bench import command, kernels, loosely, memory, network, serving, wafer
 from tests.bench.measure import Row, short
 from tests.bench.network import Note, Point
 from tlm.errors import InputError
@@ -39,6 +39,7 @@ class Sizes:
         many: Requests that are generated and served.
         trace: Requests that are served instead.
         commands: Subcommands that are started.
+        kernel_runs: Most runs of a kernel of an iteration; None: all.
     """
 
     runs: int = 5
@@ -56,6 +57,7 @@ class Sizes:
     many: int = 1_000_000
     trace: Path | None = None
     commands: tuple[str, ...] = tuple(command.COMMANDS)
+    kernel_runs: int | None = None
 
 
 @dataclass(slots=True)
@@ -91,6 +93,10 @@ def _loosely(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += loosely.loosely_rows(sizes.grids, sizes.runs, done)
 
 
+def _kernels(sizes: Sizes, findings: Findings, done: Note) -> None:
+    findings.rows += kernels.kernels_rows(sizes.kernel_runs, sizes.runs, done)
+
+
 def _check(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += wafer.check_rows(sizes.check_sides, sizes.runs, done)
 
@@ -121,6 +127,7 @@ PARTS: dict[str, Callable[[Sizes, Findings, Note], None]] = {
     "race": _race,
     "curve": _curve,
     "lt": _loosely,
+    "kernels": _kernels,
     "check": _check,
     "dies": _dies,
     "memory": _memory,

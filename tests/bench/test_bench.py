@@ -41,6 +41,7 @@ TINY = bench.Sizes(
     requests=100,
     conversations=20,
     commands=(),
+    kernel_runs=1,
 )
 
 
@@ -147,6 +148,12 @@ def test_parts_measure_and_tell_their_progress() -> None:
     again = bench.measure(["curve"], TINY, told.append)
     assert work == [(point.packets, point.packet_hops) for point in again.curve]
     json.dumps(found.to_json())
+
+
+def test_kernels_run_each_for_itself() -> None:
+    rows = bench.measure(["kernels"], TINY, lambda part: None).rows
+    assert [row.target for row in rows] == [0.5, 2.0, 60.0]
+    assert all("18 kernels" in row.work and min(row.runs) > 0 for row in rows)
 
 
 def test_crossings_are_packets_times_links() -> None:

@@ -1,0 +1,60 @@
+"""Speed of small programs: all kernels of a prompt on groups of tiles, each run for itself.
+
+Each kernel is planned and built once. A run is all that ``wafertlm iteration`` does for a kernel:
+with off-chip memory it runs twice, the second time without, to tell what waits for memory.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from tests.bench.measure import Row, cpu_seconds
+from tests.bench.network import Note
+from wafertlm.asked.iteration import IterationOptions
+from wafertlm.iteration.run import plan_iteration
+from wafertlm.kernel.run import run_setup
+from wafertlm.kernel.setup import Setup
+from workloads.models import find_model
+
+_MODEL, _CHIP, _PREFILL, _TENSOR, _STAGES = "qwen3-4b", "npusim-large", "296", 4, 4
+#: By the levels of network and memory: most CPU seconds.
+_TARGETS = {("lt", "perf"): 0.5, ("at", "perf"): 2.0, ("at", "at"): 60.0}
+
+
+def kernels_rows(most: int | None, runs: int, done: Note) -> list[Row]:
+    """CPU seconds of all kernels of a prompt at each level, no result used twice.
+
+    Args:
+        most: Runs of a kernel in each measurement; None: as many as the iteration has.
+        runs: Measurements.
+        done: Told of each.
+    """
+    rows = []
+    for (noc, memory), target in _TARGETS.items():
+        options = IterationOptions(
+            model=_MODEL,
+            chip=_CHIP,
+            prefill=(_PREFILL,),
+            noc=noc,
+            memory=memory,
+            tp=_TENSOR,
+            pp=_STAGES,
+            allow_stale=True,  # errors are not asked for
+        )
+        planned = plan_iteration(options, find_model(_MODEL)).kernels
+        setups = [(each.setup(), min(each.times, most or each.times)) for each in planned]
+        for setup, _ in setups:
+            run_setup(setup)  # compile
+        seconds = []
+        for _ in range(runs):
+            seconds.append(cpu_seconds(partial(_run_all, setups)))
+            done()
+        count = sum(times for _, times in setups)
+        work = f"{_MODEL}, {_PREFILL} tokens on {_CHIP}: {count:,} kernels at --noc {noc}"
+        rows.append(Row(f"{work} --memory {memory}", "CPU-s", tuple(seconds), target))
+    return rows
+
+
+def _run_all(setups: Sequence[tuple[Setup, int]]) -> None:
+    for setup, times in setups:
+        for _ in range(times):
+            run_setup(setup)
