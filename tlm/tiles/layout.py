@@ -97,7 +97,7 @@ def place_buffers(
         InputError: for buffers that tiles in Verilog cannot hold.
     """
     orders = _orders(program)
-    steps = _row_steps(program, orders, operand_bits)
+    steps = _row_steps(program, orders, operand_bits, banks)
     places = _placed_in_turn(program, orders, operand_bits, banks, steps)
     if used_words(places) <= words:
         return places
@@ -159,11 +159,14 @@ def _first_banks(program: Program, orders: Mapping[str, Order], banks: int) -> d
     return first
 
 
-def _row_steps(program: Program, orders: Mapping[str, Order], operand_bits: int) -> dict[str, int]:
+def _row_steps(
+    program: Program, orders: Mapping[str, Order], operand_bits: int, banks: int
+) -> dict[str, int]:
     """Words from row to row of what works on blocks of sums: of a fold, or of a row's elements.
 
-    Where a product adds to sums fold by fold that counts, else what a pass reads or writes. Blocks
-    that move to or from off-chip memory have no gaps.
+    What a pass reads or writes counts before what a product writes. If a product adds to it fold by
+    fold, and these fill no more than a quarter of the banks, they count. Blocks that move to or
+    from off-chip memory have no gaps.
     """
     fold = WORD_BITS // operand_bits * SUM_BITS // WORD_BITS
     whole = {name: program.buffers[name].within or name for name in program.buffers}
@@ -172,7 +175,8 @@ def _row_steps(program: Program, orders: Mapping[str, Order], operand_bits: int)
     for operation in program.operations():
         task = operation.task if isinstance(operation, Work) else None
         if isinstance(task, Gemm):
-            (added if orders[task.a] is Order.PACKED else made)[whole[task.c]] = fold
+            few = orders[task.a] is Order.PACKED and fold <= banks // 4
+            (added if few else made)[whole[task.c]] = fold
         elif isinstance(task, Vector):
             for name in (task.a, task.b, task.out):
                 if name is not None and orders[name] is Order.SUMS:
