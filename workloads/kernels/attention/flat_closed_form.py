@@ -12,7 +12,8 @@ from workloads.kernels.attention.flat_masks import MaskChannels, mask_loads
 from workloads.kernels.attention.flat_memory import brought_blocks
 from workloads.kernels.attention.flat_order import BLOCKS, Order
 from workloads.kernels.attention.flat_plan import FlatPlan
-from workloads.kernels.attention.flat_timeline import SCRATCH_SHAPE, timeline
+from workloads.kernels.attention.flat_timeline import timeline
+from workloads.kernels.attention.flat_transfers import SCRATCH_SHAPE
 from workloads.kernels.attention.flat_work import (
     Head,
     Streams,
