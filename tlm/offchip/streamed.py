@@ -1,8 +1,8 @@
-"""Loads of a tile from a channel of its own that is a latency and a bandwidth, each at once.
+"""Blocks of a tile and a channel of its own that is a latency and a bandwidth, each at once.
 
-Where nothing is stored, the node of such a channel (node.py) does all in the order in which it is
-asked: it asks for a burst a cycle, the channel answers in order, and answers leave one by one. So
-when a request comes, the time of its last flit follows from what came before. No burst is an event.
+The node of such a channel (node.py) does all in the order in which it is asked: it asks for a burst
+a cycle, the channel answers in order, and answers leave one by one. So when a request has come, the
+time of its last flit follows from what came before. No burst is an event.
 """
 
 from collections.abc import Callable
@@ -21,23 +21,23 @@ from tlm.program.operations import OffChip
 
 
 def are_streamed(program: Program, edge: Edge) -> bool:
-    """Whether all transfers of a program are loads from tiles' own channels that refuse none.
+    """Whether tiles' own channels refuse none of a program's transfers.
 
     An answer that comes in the cycle in which another has left waits for it, if the latency is no
     less than the answer's flits: then it was under way before.
     """
     if not edge.at_tiles or edge.timing.latency_cycles < edge.unit_flits:
         return False
-    moved = [each for each in program.build() if isinstance(each, OffChip)]
-    most = sum(edge.units(each.flits) for each in moved)
-    return all(each.loads for each in moved) and most <= edge.timing.queue_depth
+    moved = (each for each in program.build() if isinstance(each, OffChip))
+    return sum(edge.units(each.flits) for each in moved) <= edge.timing.queue_depth
 
 
-class StreamedLoads:
-    """A channel's node, as `tlm.offchip.node.MemoryNode` for loads alone.
+class StreamedNode:
+    """A channel's node, as `tlm.offchip.node.MemoryNode`.
 
     Attributes:
         read_bytes: What the channel has been asked to read.
+        written_bytes: The same of writes.
 
     Args:
         env: The clock.
@@ -50,7 +50,7 @@ class StreamedLoads:
         self, env: Environment, timing: ChannelTiming, unit_bytes: int, unit_flits: int
     ) -> None:
         _ready()
-        self.read_bytes = 0
+        self.read_bytes = self.written_bytes = 0
         self._env, self._timing = env, timing
         self._unit_bytes, self._unit_flits = unit_bytes, unit_flits
         self._asks_from = 0
@@ -68,16 +68,12 @@ class StreamedLoads:
         """A request has come for so many flits; ``arrived`` is called when the last has come."""
         del tile, address, target  # the wire leads to one tile
         units, now = -(-flits // self._unit_flits), int(self._env.now)
-        block = units * self._unit_bytes
-        self.read_bytes += block
-        first = max(now, self._asks_from) + self._timing.latency_cycles
-        self._asks_from = max(now, self._asks_from) + units
-        # The data bus is busy from the first or the last answer on, whichever it gets later.
-        busy = Fraction(self._timing.busy_bytes(block, writes=False), units)
-        step = busy / self._timing.bytes_per_cycle
-        begun, whole = max(first, self._bus_free), step.denominator
+        self.read_bytes += units * self._unit_bytes
+        asked = max(now, self._asks_from)
+        asks = [(0, asked), (units - 1, asked + units - 1)]
+        begun, step = self._serve(units, asks, writes=False)
         cycle, part = divmod(begun, 1)
-        self._bus_free = max(begun + units * step, first + units - 1 + step)
+        first, whole = asked + self._timing.latency_cycles, step.denominator
         self._left = _last_leaves(
             self._left,
             int(cycle),
@@ -89,7 +85,49 @@ class StreamedLoads:
             self._unit_flits,
             flits - (units - 1) * self._unit_flits,
         )
-        event = self._env.timeout(self._left - now)
+        self._call(arrived)
+
+    def store(self, flits: int, arrived: Callable[[], object]) -> None:
+        """A block of so many flits has come a cycle ago, and now its end.
+
+        ``arrived`` is called when the word that it is kept has come.
+        """
+        units, now = -(-flits // self._unit_flits), int(self._env.now)
+        self.written_bytes += units * self._unit_bytes
+        last = flits - (units - 1) * self._unit_flits
+        # The first burst, the last but one, and the last, and when they have come.
+        first = now - 1 - flits + min(flits, self._unit_flits)
+        came = ((0, first), (units - 2, now - 1 - last), (units - 1, now - 1))
+        asks = [(unit, max(cycle, self._asks_from + unit)) for unit, cycle in came if unit >= 0]
+        self._serve(units, asks, writes=True)
+        done = ceil(self._bus_free)
+        self._left = (self._left if self._left >= done else done + 1) + 1
+        self._call(arrived)
+
+    def _serve(
+        self, units: int, asks: list[tuple[int, int]], *, writes: bool
+    ) -> tuple[int | Fraction, Fraction]:
+        """Have the data bus serve a block.
+
+        Args:
+            units: Bursts of it.
+            asks: Of the first burst, and of those before which the bus may stand still last, the
+                number and the cycle in which the channel is asked for it.
+            writes: Or reads.
+
+        Returns:
+            When the bus begins with it, and cycles of a burst.
+        """
+        timing = self._timing
+        busy = timing.busy_bytes(units * self._unit_bytes, writes=writes)
+        step = Fraction(busy, units) / timing.bytes_per_cycle
+        begun = max(asks[0][1] + timing.latency_cycles, self._bus_free)
+        rests = [cycle + timing.latency_cycles + (units - unit) * step for unit, cycle in asks]
+        self._bus_free, self._asks_from = max(begun + units * step, *rests), asks[-1][1] + 1
+        return begun, step
+
+    def _call(self, arrived: Callable[[], object]) -> None:
+        event = self._env.timeout(self._left - int(self._env.now))
         assert event.callbacks is not None
         event.callbacks.append(lambda _: _do(arrived))
 

@@ -15,7 +15,7 @@ from tlm.offchip.dram import Histories
 from tlm.offchip.dram_node import DramNode
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import Gate, MemoryNode
-from tlm.offchip.streamed import StreamedLoads, are_streamed
+from tlm.offchip.streamed import StreamedNode, are_streamed
 from tlm.offchip.wire import Wire
 from tlm.program import Program
 from tlm.program.operations import OffChip, Tile
@@ -53,7 +53,7 @@ class OffChipMemory:
     def __init__(self, edge: Edge, channel: Channel | None) -> None:
         self.edge = edge
         self._channel = channel
-        self._nodes: dict[int, MemoryNode | DramNode | StreamedLoads] = {}
+        self._nodes: dict[int, MemoryNode | DramNode | StreamedNode] = {}
         self._histories = None
         if channel is None:
             assert edge.dram is not None
@@ -68,11 +68,7 @@ class OffChipMemory:
     @property
     def written_bytes(self) -> int:
         """What the channels have written."""
-        return sum(
-            node.written_bytes
-            for node in self._nodes.values()
-            if not isinstance(node, StreamedLoads)
-        )
+        return sum(node.written_bytes for node in self._nodes.values())
 
     def attach(
         self,
@@ -146,7 +142,8 @@ class OffChipMemory:
         if operation.loads:
             asked = partial(node.load, back, address, operation.flits, told, target)
             return [partial(send, 1, asked)]
-        assert not isinstance(node, StreamedLoads)  # of programs that store
+        if isinstance(node, StreamedNode):  # nothing comes between the block and its end
+            return [partial(send, operation.flits + 1, partial(node.store, operation.flits, told))]
 
         def block(left: Callable[[int], object]) -> None:
             parts = cut(operation.flits, edge.unit_flits)
@@ -165,7 +162,7 @@ class OffChipMemory:
 
         return [block, partial(send, 1, partial(node.acknowledge, back, told, target))]
 
-    def _node(self, channel: int) -> MemoryNode | DramNode | StreamedLoads:
+    def _node(self, channel: int) -> MemoryNode | DramNode | StreamedNode:
         """The node of a channel, which begins its refreshes with the run."""
         if channel not in self._nodes:
             number = self._number(self.edge.place(channel))
@@ -194,7 +191,7 @@ class OffChipMemory:
 
             memory = self._channel(self._env)
             if self._streamed and isinstance(memory, BandwidthLatencyMemory):
-                self._nodes[channel] = StreamedLoads(self._env, memory.timing, *unit)
+                self._nodes[channel] = StreamedNode(self._env, memory.timing, *unit)
             else:
                 gate = None if self._tiles is None else self._tiles.gate(number)
                 self._nodes[channel] = MemoryNode(self._env, memory, send, *unit, gate)

@@ -142,7 +142,7 @@ def _mesh(edge: Edge) -> HandshakeMesh:
 
 
 WHOLE, WIDE = TileSet(range(2), range(3)), TileSet(range(1), range(2))
-LENGTHS = st.integers(1, 300)
+LENGTHS, SHORT = st.integers(1, 300), st.integers(1, 12)
 #: Blocks that are loaded, worked on and stored again: their length, the work, what is stored.
 STREAMS = st.lists(st.tuples(LENGTHS, st.integers(1, 600), LENGTHS), min_size=1, max_size=6)
 
@@ -181,48 +181,56 @@ def test_levels_agree_on_loads_work_and_stores(
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 @given(
     st.sampled_from([(256, 32), (16, 64), (64, 64)]),
     st.sampled_from([1, 7, 16, 60, Fraction(12500, 193), 240, 256, Fraction(1000, 3), 1024]),
     st.sampled_from([None, COSTS]),
     st.sampled_from([4, 5, 30]),
-    st.lists(st.tuples(LENGTHS, st.integers(0, 400), st.booleans()), min_size=1, max_size=8),
+    st.lists(
+        st.tuples(
+            st.sampled_from([Load, Store]), LENGTHS | SHORT, st.integers(0, 400), st.booleans()
+        ),
+        min_size=1,
+        max_size=8,
+    ),
 )
-def test_loads_at_once_come_when_they_come_burst_by_burst(
+def test_blocks_at_once_come_when_they_come_burst_by_burst(
     sizes: tuple[int, int],
     width: int | Fraction,
     costs: BlockCosts | None,
     latency_cycles: int,
-    loads: list[tuple[int, int, bool]],
+    blocks: list[tuple[type[Load] | type[Store], int, int, bool]],
 ) -> None:
-    """Of tiles with loads of their own, each begun at once or when the one before has come."""
+    """Each is begun at once or when the one before has come, or is kept."""
     timing = ChannelTiming(latency_cycles, width, 2**30, costs)
     edge = Edge(1, 2, 2, *sizes, 1 << 28, timing, at_tiles=True)
     operations: list[Operation] = []
-    for flits, cycles, waits in loads:
+    for kind, flits, cycles, waits in blocks:
         takes = ("done",) if waits else ("free",)
         operations += [
             Work(Engine.MATRIX, WIDE, cycles + 1, takes=("there",), gives=("done", "free")),
-            Load(WIDE, flits, takes=takes, arrivals=("there",)),
+            kind(WIDE, flits, takes=takes, gives=("sent",), arrivals=("there",)),
+            Work(Engine.VECTOR, WIDE, 1, takes=("sent",)),
         ]
-    many = len(loads)
-    program = program_of(1, 2, operations, there=(1, many + 1), done=(0, many), free=(many, many))
+    many = len(blocks)
+    program = program_of(
+        1, 2, operations, there=(1, many + 1), done=(0, many), free=(many, many), sent=(0, many)
+    )
     found = []
     for streamed in (True, False):
         notes = Notes()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(system, "are_streamed", lambda *of, answer=streamed: answer)
             outcome, memory = run(program, edge, _mesh(edge), notes)
-        found.append((outcome.cycles, notes.operations, notes.transfers, memory.read_bytes))
+        moved = memory.read_bytes, memory.written_bytes
+        found.append((outcome.cycles, notes.operations, notes.transfers, *moved))
     assert found[0] == found[1]
 
 
-def test_which_loads_come_at_once() -> None:
-    loads, store = [Load(WIDE, 20), Load(WIDE, 30)], Store(WIDE, 1)
-    edge, program = edge_of(1, 2), program_of(1, 2, loads)
+def test_which_blocks_come_at_once() -> None:
+    edge, program = edge_of(1, 2), program_of(1, 2, [Load(WIDE, 20), Store(WIDE, 30)])
     assert are_streamed(program, edge)
-    assert not are_streamed(program_of(1, 2, [*loads, store]), edge)
     assert not are_streamed(program, replace(edge, at_tiles=False))
     few = replace(edge.timing, queue_depth=49)
     assert not are_streamed(program, replace(edge, timing=few))
