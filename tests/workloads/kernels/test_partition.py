@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,12 @@ from wafertlm.kernel import KernelOptions, run_kernel
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.gemm.partition_closed_form import least_cycles, partition_cycles
 from workloads.kernels.gemm.partition_gemm import partition_gemm, put, result
-from workloads.kernels.gemm.partition_plan import PARTITIONS, PartitionPlan, cores_of
+from workloads.kernels.gemm.partition_plan import (
+    PARTITIONS,
+    PartitionPlan,
+    cores_of,
+    plan_partition,
+)
 from workloads.kernels.gemm.partition_search import find_partition
 from workloads.machine.moved import moved_by
 from workloads.machine.order import PLACEMENTS
@@ -276,3 +282,10 @@ def test_more_tiles_in_verilog(dtype: str, partition: str, placement: str) -> No
 )
 def test_many_tiles_in_verilog(partition: str, placement: str) -> None:
     check_on_rtl(8, "int8", partition, placement)
+
+
+def test_columns_of_a_ring_lie_below_each_other() -> None:
+    ring = replace(place(2, 8), placement="ring")
+    order = plan_partition((64, 64, 64), ring, "2d", (2, 8)).order
+    assert order == tuple(product(range(2), range(8)))
+    assert plan_partition((64, 64, 64), ring, "mn", (16, 1)).order == ring.order

@@ -1,7 +1,8 @@
 """A matrix product partitioned over a group of tiles that pass blocks around a ring.
 
 C[M,N] = A[M,K] B[K,N] on P tiles in an order. They are R x C cores, core (i, j) being tile
-i C + j: M and N are cut into R parts, K into C. What each core holds and sends, in elements:
+i C + j of it (`PartitionPlan.order`): M and N are cut into R parts, K into C. What each core holds
+and sends, in elements:
 
     partition   R x C    A            B            C            sent
     input       P x 1    M/P, K       all of B     M/P, N       0
@@ -36,7 +37,7 @@ class PartitionPlan:
     """A product on the cores of a group, every dimension padded to whole blocks.
 
     Attributes:
-        place: The tiles; core (i, j) is tile i C + j of their order.
+        place: The tiles.
         cores: R and C.
         block: Sizes (m, k, n) of a product of blocks: a core makes C of them in each of R rounds.
         whole_b: Each core has all of B, and there is one round.
@@ -52,8 +53,16 @@ class PartitionPlan:
 
     @property
     def order(self) -> Order:
-        """The tiles, one for each core."""
-        return self.place.order
+        """The tiles, one for each core.
+
+        A ring goes back beside its way there, so every other row of cores runs the other way: the
+        cores of a column then lie below each other (NpuSim's public inputs, tiles 0, 1, 8 and 9).
+        """
+        order, (rows, cols) = self.place.order, self.cores
+        if self.place.placement != "ring":
+            return order
+        lines = (order[row * cols : (row + 1) * cols] for row in range(rows))
+        return tuple(tile for row, line in enumerate(lines) for tile in line[:: 1 - 2 * (row % 2)])
 
     @property
     def rounds(self) -> int:
