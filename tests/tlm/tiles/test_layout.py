@@ -46,6 +46,12 @@ def test_operands_that_a_pass_reads_together_begin_at_banks_apart() -> None:
     assert places["free"].address == 8 + 32 + 6 + 32  # where there is room
 
 
+def end_of_pass(mesh: TiledMesh) -> int:
+    """The cycle in which the vector engine of a mesh ends a pass."""
+    found = [event for happened in iter(lambda: mesh.advance(10**6), []) for event in happened]
+    return next(event.cycle for event in found if event.kind is EventKind.VECTOR)
+
+
 @pytest.mark.parametrize("columns", [2, 4, 6, 8, 10, 12, 16, 96])
 @pytest.mark.parametrize("begins", [3, 17, 40])
 @pytest.mark.parametrize("words", [1, 9, 60])
@@ -59,9 +65,7 @@ def test_a_sum_that_words_on_their_way_disturb_does_not_take_twice_its_cycles(
     mesh.begin(0, 0, job)
     mesh.begin_reading(begins, 1, Rows(free, 1, words, 0), Rows(free, 1, words, 0))
     mesh.inject(begins, 1, TileSet.tile(0, 0), words)
-    found = [event for happened in iter(lambda: mesh.advance(10**6), []) for event in happened]
-    ended = next(event.cycle for event in found if event.kind is EventKind.VECTOR)
-    assert ended + 1 <= job_cycles(job, TILE) + words
+    assert end_of_pass(mesh) + 1 <= job_cycles(job, TILE) + words
 
 
 def test_rows_of_few_elements_begin_where_those_before_them_end() -> None:
@@ -94,9 +98,7 @@ def test_rows_of_few_elements_begin_where_those_before_them_end() -> None:
             mesh.begin(0, 0, matrix_jobs(product, places, TILE.array_size)[0])
             mesh.advance(begins)
             mesh.begin(begins, 0, vector_job(SUM, places))
-            events = [each for found in iter(lambda: mesh.advance(10**6), []) for each in found]
-            ended = next(each.cycle for each in events if each.kind is EventKind.VECTOR)
-            took[places["sums"].row_words].append(ended + 1 - begins)
+            took[places["sums"].row_words].append(end_of_pass(mesh) + 1 - begins)
     alone = job_cycles(vector_job(SUM, apart), TILE)
     assert max(took[10]) <= 1.3 * alone
     assert sum(took[4]) > 1.3 * sum(took[10])
