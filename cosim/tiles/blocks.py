@@ -13,7 +13,10 @@ def encode(place: BufferPlace, block: Block) -> Words:
     """The block's words."""
     if place.order is Order.COLUMN:
         return rows_of(np.repeat(block, 2, axis=1))
-    padded = np.zeros(place.padded, dtype=np.int64)
+    rows, columns = place.padded
+    if place.order is Order.SUMS:  # which may lie apart
+        columns = place.row_words * WORD_BITS // SUM_BITS
+    padded = np.zeros((rows, columns), dtype=np.int64)
     padded[: block.shape[0], : block.shape[1]] = block
     if place.order is Order.LEFT:
         return panels(padded, place.buffer.bits)
