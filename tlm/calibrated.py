@@ -174,9 +174,12 @@ _stale_allowed = False
 
 @contextmanager
 def stale_allowed(allowed: bool = True) -> Iterator[None]:
-    """Within it, if ``allowed``, stored figures are read although they are stale."""
+    """Within it, if ``allowed``, stored figures are read although they are stale.
+
+    One within another allows no more and, as it ends, no less.
+    """
     global _stale_allowed
-    if not allowed:
+    if _stale_allowed or not allowed:
         yield
         return
     _stale_allowed = True

@@ -70,7 +70,7 @@ class TilePoint(Table):
     balance: Balance
     rtl: Cycles
     at: Cycles
-    alone: int
+    alone: Cycles
     busy: dict[str, tuple[int, int]]
 
     @property
@@ -95,7 +95,7 @@ class ChipPoint(Table):
     """Cycles of one kernel case at `lt` and `perf`, at the constants of a chip.
 
     ``variant``, ``memory`` and ``balance`` are those of `TilePoint`; ``case`` is its grid and
-    sizes. ``at`` is None of the project's own chips, and of what costs much there.
+    sizes. ``at`` is None of what costs much there.
     """
 
     chip: str

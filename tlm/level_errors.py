@@ -240,6 +240,7 @@ def chip_steps(
     Raises:
         InputError: if the comparison is missing, cannot be read, or is stale.
     """
+    load_chips()  # refused if it is stale now, whatever was found before
     levels = ("perf", "lt") if level == "perf" else (level,)
     first, *below = (_step_on(chip, kernel, variant, memory, each) for each in levels)
     return None if first is None else [first, *(step for step in below if step is not None)]

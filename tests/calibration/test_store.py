@@ -106,6 +106,10 @@ def test_a_stale_result_is_read_where_that_is_allowed_and_nowhere_else(
         load_result("fake")
     with stale_allowed(False), pytest.raises(InputError, match="is stale"):
         load_result("fake")
+    with stale_allowed():
+        with stale_allowed():
+            pass
+        assert load_result("fake").integer("offset") == 0
 
 
 @pytest.mark.parametrize(

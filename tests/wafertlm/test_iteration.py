@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Wafertlm
+from tlm.calibrated import Comparison, forget
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.kernel import KernelOptions, run_kernel
 from workloads.kernels.catalogue import KERNELS
@@ -53,6 +54,23 @@ def test_levels_are_near_each_other() -> None:
         for level in ("perf", "lt")
     )
     assert perf == pytest.approx(lt, rel=0.05)
+
+
+@pytest.mark.parametrize("chip", ["rtl-4x4", "npusim-small"])
+def test_what_is_stale_has_bounds_where_that_is_allowed(
+    wafertlm: Wafertlm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chip: str
+) -> None:
+    model = tmp_path / "config.json"
+    model.write_text(json.dumps(TINY | {"hidden_size": 64, "head_dim": 16}))
+    options = ("--model", model, "--chip", chip, "--grid", "4x4", "--decode", "1@4")
+    monkeypatch.setattr(Comparison, "changed_sources", lambda comparison: ["tlm/heap.py"])
+    forget()
+    found = iteration(wafertlm, *options, "--memory", "perf")
+    assert found["seconds_low"] <= found["seconds"] <= found["seconds_high"]
+    refused = wafertlm("iteration", *options, "--memory", "perf", "--json")
+    assert refused.status == 2
+    assert "is stale: tlm/heap.py changed since it was made" in refused.stderr
+    forget()
 
 
 def test_level_at_on_a_foreign_chip(tmp_path: Path, wafertlm: Wafertlm) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tlm.calibrated import stale_allowed
 from tlm.files import whole_file
 from tlm.level_errors import (
     Between,
@@ -55,8 +56,8 @@ class KernelResult:
 
     def __post_init__(self) -> None:
         known: dict[str, float | None] = {"level_pct": None}
-        if self._steps is not None:
-            found = level_error(self._steps, self.setup.plan.balance, self.cycles)
+        if (steps := self._steps) is not None:
+            found = level_error(steps, self.setup.plan.balance, self.cycles)
             names = ("level_pct", "nearest_pct", "worst_pct")
             known = dict(zip(names, found, strict=True))
         profile = profile_error(self.setup.compared_as or "").pct
@@ -66,9 +67,11 @@ class KernelResult:
     def between(self) -> Between | None:
         """Between what the cycles may be by the errors of the levels; None if none is known.
 
-        Where the project's own chips were not held against our RTL, it is against `lt` alone.
+        Where the project's own chips were not held against our RTL, it is against level `at`.
         """
-        steps = self._steps_to_at() if self._steps is None else self._steps
+        with stale_allowed(self.setup.options.allow_stale):
+            steps = self._steps
+            steps = self._steps_to_at() if steps is None else steps
         return None if steps is None else between(steps, self.setup.plan.balance, self.cycles)
 
     @property

@@ -39,9 +39,9 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
     """Run what options were resolved to; else as `run_kernel`."""
     levels = setup.levels
     execution.check(levels.noc)
-    setup.check_size()
-    hold_cost(setup.cost, levels.noc, execution)
     with stale_allowed(setup.options.allow_stale):
+        setup.check_size()
+        hold_cost(setup.cost, levels.noc, execution)
         if levels.noc == "perf":
             return _closed_form(setup)
         return _whole_tiles(setup, execution) if levels.whole_tiles else _parts(setup, execution)
