@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from enum import IntEnum
 from functools import lru_cache
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -113,8 +113,8 @@ class LevelStep(NamedTuple):
 
     @classmethod
     def anywhere(cls, pct: float) -> "LevelStep":
-        """As far off everywhere, to both sides."""
-        return cls(Cases(np.zeros((2, 2)), np.array([-pct, pct])))
+        """As far off everywhere, to both sides; to none with less than no cycles."""
+        return cls(Cases(np.zeros((2, 2)), np.array([-min(pct, 100.0), pct])))
 
 
 #: From a level down to one that it was compared with, one level at a time.
@@ -131,9 +131,11 @@ def between(steps: Steps, balance: float, cycles: float) -> Between:
     That a few agree does not show that the next one does. So the nearest kin count, too: so many
     problems that one more, if all are alike, is outside them in 1 of 10. The parts of a run are off
     for reasons of their own. A run n times as long is off by the root of n times the cycles.
+
+    What may be 100 % less than the time at that level bounds nothing above: ``high`` is infinite.
     """
     least, most = _joined(steps, balance, cycles, _Which.AROUND)
-    return Between(1 / (1 + most), 1 / (1 + least))
+    return Between(1 / (1 + most), 1 / (1 + least) if least > -1 else inf)
 
 
 def level_error(steps: Steps, balance: float, cycles: float) -> LevelError:

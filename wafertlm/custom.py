@@ -127,6 +127,11 @@ class CustomRouters:
         """The worst error of the calibration's blind checks."""
         return max(result.max_abs_error_pct for result in self.found.results)
 
+    @property
+    def bounds_times(self) -> bool:
+        """Whether that error leaves a time of which no more can be: one of less than all of it."""
+        return self.worst_error_pct < 100
+
     def bound_flits(self, kind: PacketKind) -> int | None:
         """Longest packet of a kind: as found, of unicasts as specified; None: there is no bound."""
         if kind == PacketKind.UNICAST:

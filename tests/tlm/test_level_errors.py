@@ -94,6 +94,13 @@ def test_errors_of_adjacent_levels_multiply_up_with_their_signs() -> None:
     assert between([], 1.0, 100) == (1.0, 1.0)
 
 
+def test_what_may_be_off_by_all_of_a_time_bounds_nothing_above() -> None:
+    for pct in (100.0, 250.0):
+        step = LevelStep.anywhere(pct)
+        assert between([step, LevelStep.anywhere(5.0)], 3.0, 7).high == math.inf
+        assert level_error([step], 3.0, 7).pct == pytest.approx(pct)
+
+
 def test_a_stored_case_claims_its_own_error_at_every_level() -> None:
     """Its place among the cases is by its cycles at the level that is checked.
 

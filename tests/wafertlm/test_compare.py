@@ -20,9 +20,11 @@ from tlm.chips import find_tiles
 from tlm.chips.parts import noc_timing
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
+from tlm.level_errors import EXACT, Between
 from tlm.sealed import sealed
 from wafertlm.compare import cases
 from wafertlm.compare.change import Ran, Source, change
+from workloads.studies.profiles import ProfileError
 
 MESH = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
 SUMMA = ("kernel", "summa", "--chip", "rtl-4x4", "--grid", "4x4", "--shape", "64,64,64", "--dtype",
@@ -46,8 +48,9 @@ def calibrated(
     timing: NocTiming,
     bound: int | None = None,
     changes: Sequence[tuple[str, str]] = (),
+    off_pct: float = 0.0,
 ) -> Path:
-    """The project's mesh under a name, with a calibration that found a timing."""
+    """The project's mesh under a name, with a calibration that found a timing, so far off."""
     text = MESH.read_text()
     named = ("custom-mesh", name), ("../../rtl", str(REPOSITORY / "rtl"))
     for old, new in (*named, *changes):
@@ -55,11 +58,12 @@ def calibrated(
         text = text.replace(old, new)
     (folder / f"{name}.toml").write_text(text)
     spec = load_spec(folder / f"{name}.toml")
+    unicast = load_result("unicast").model_copy(update={"max_abs_error_pct": off_pct})
     found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder), tools={},
         network={each.name: getattr(timing, each.name) for each in fields(NocTiming)},
         packet_flits=64, multicast_flits=bound, reduction_flits=bound,
-        not_represented=[], results=[load_result("unicast")],
+        not_represented=[], results=[unicast],
     )  # fmt: skip
     calibration_file(spec).write_text(sealed(found))
     return spec.file
@@ -117,6 +121,10 @@ def test_links_between_dies_have_an_error_of_their_own(
     slower = changes_to(found, 1)["cycles"]
     assert slower["change_pct"] > 0
     assert (slower["high_pct"] == slower["low_pct"] == slower["change_pct"]) is sure
+    # In per cent of the level below, as of kernels: docs/dies.md.
+    lines = found["variants"][0]["result"]["kernels"]
+    errors = {each["operator"]: each["level_pct"] for each in lines}
+    assert errors["dispatch"] == errors["combine"] == (0 if sure else 11.0)
 
 
 @pytest.mark.rtl
@@ -246,10 +254,15 @@ percents = st.floats(0, 50)
 cycles = st.floats(1, 1e9)
 
 
+def off(pct: float | None) -> Between | None:
+    """A time that may be so much less, or more."""
+    return None if pct is None else Between(1 - pct / 100, 1 + pct / 100)
+
+
 @given(cycles, cycles, percents, percents)
 def test_errors_of_what_differs_add_up(before: float, after: float, one: float, two: float) -> None:
-    mine = Ran({"cycles": before}, [Source(1.0, one, "a")])
-    its = Ran({"cycles": after}, [Source(1.0, two, "b")])
+    mine = Ran({"cycles": before}, [Source(1.0, off(one), "a")])
+    its = Ran({"cycles": after}, [Source(1.0, off(two), "b")])
     found = change("cycles", mine, its)
     lowest = after * (1 - two / 100) - before * (1 + one / 100)
     highest = after * (1 + two / 100) - before * (1 - one / 100)
@@ -263,8 +276,8 @@ def test_errors_of_what_is_equal_cancel(
     before: float, after: float, error: float, share: float
 ) -> None:
     equal = Source(share, None, "equal")
-    mine = Ran({"cycles": before}, [equal, Source(1 - share, error, "a")])
-    its = Ran({"cycles": after}, [equal, Source(1 - share, error, "b")])
+    mine = Ran({"cycles": before}, [equal, Source(1 - share, off(error), "a")])
+    its = Ran({"cycles": after}, [equal, Source(1 - share, off(error), "b")])
     found = change("cycles", mine, its)
     width = 2 * (1 - share) * error * (1 + after / before)
     assert found["high_pct"] - found["low_pct"] == pytest.approx(width, abs=1e-6 * (1 + width))
@@ -282,10 +295,44 @@ def test_errors_of_what_is_equal_cancel(
 def test_what_no_error_is_known_of_has_no_bounds(
     metric: str, error: float | None, known: bool
 ) -> None:
-    mine, its = (Ran({metric: value}, [Source(1.0, error, value)]) for value in (1.0, 2.0))
+    mine, its = (Ran({metric: value}, [Source(1.0, off(error), value)]) for value in (1.0, 2.0))
     found = change(metric, mine, its)
     assert found["change_pct"] == 100
     assert (found["significant"] is not None) == known
+
+
+def test_bounds_of_a_change_cover_what_the_levels_below_may_say() -> None:
+    """A level that says 20 % less than the one below it lets a time be 25 % more."""
+    mine = Ran({"cycles": 100, "accepted": 0.1}, [Source(1.0, EXACT, "a")])
+    its = Ran({"cycles": 100, "accepted": 0.1}, [Source(1.0, Between(1.0, 1.25), "b")])
+    found = change("cycles", mine, its)
+    assert (found["low_pct"], found["high_pct"]) == pytest.approx((0, 25))
+    found = change("accepted", mine, its)
+    assert (found["low_pct"], found["high_pct"]) == pytest.approx((-20, 0))
+
+
+def test_a_figure_that_is_equal_by_chance_may_change_at_the_ends() -> None:
+    """Prices are the same, schedulers are not: each may be the faster one at an end."""
+    same = [Source(1.0, None, "prices")]
+    mine = Ran({"ttft": 1.0, "queue": 0.0, "left": 1.0}, same, {"ttft": (0.9, 1.2)})
+    its = Ran({"ttft": 1.0, "queue": 0.0, "left": 2.0}, same, {"ttft": (0.9, 1.3)})
+    found = change("ttft", mine, its)
+    assert (found["low_pct"], found["high_pct"]) == pytest.approx((0, 100 / 12))
+    assert change("queue", mine, its)["significant"] is None
+    assert change("queue", mine, mine)["significant"] is False
+
+
+def test_routers_of_one_timing_that_one_is_farther_from_are_not_alike(
+    wafertlm: Wafertlm, tmp_path: Path
+) -> None:
+    """What the model is like in both may lie in the Verilog of the other that it is not like."""
+    exact = calibrated(tmp_path, "exact", rtl_timing(), bound=4)
+    other = calibrated(tmp_path, "other", rtl_timing(), bound=4, off_pct=10.0)
+    for command in (MULTICAST, (*SUMMA, "--level", "at")):
+        found = compared(wafertlm, *command, "--vary", f"rtl={exact},{other}", "--no-gates")
+        cycles = changes_to(found, 1)["cycles"]
+        assert cycles["change_pct"] == 0
+        assert cycles["low_pct"] < -9 < 11 < cycles["high_pct"]
 
 
 def test_a_network_like_the_chips_own_changes_no_figure(wafertlm: Wafertlm, tmp_path: Path) -> None:
@@ -305,6 +352,36 @@ def test_a_network_like_the_chips_own_changes_no_figure(wafertlm: Wafertlm, tmp_
             for each in result.get("kernels", ()):
                 del each["level_pct"]
         assert custom == plain
+
+
+def test_a_chip_with_other_routers_is_not_the_one_that_was_measured(
+    wafertlm: Wafertlm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def known(chip: str, model: str) -> ProfileError:
+        return ProfileError(20.0 if chip == "flat32" else None, "by a test")
+
+    monkeypatch.setattr("wafertlm.serving.run.profile_error", known)
+    spec = calibrated(tmp_path, "like-flat32", noc_timing(find_tiles("flat32")))
+    own, other = (
+        json.loads(wafertlm(*SERVE, *more, "--json").stdout)["error"]["profile_pct"]
+        for more in ((), ("--rtl", spec))
+    )
+    assert (own, other) == (20.0, None)
+
+
+def test_routers_that_nothing_is_known_of_bound_nothing(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    own = noc_timing(find_tiles("flat32"))
+    exact, wild = (
+        calibrated(tmp_path, name, own, off_pct=pct) for name, pct in (("exact", 0), ("wild", 150))
+    )
+    alone = json.loads(wafertlm(*ITERATION, "--rtl", wild, "--json").stdout)
+    assert alone["seconds_high"] is alone["error"]["level_pct"] is None
+    assert 0 < alone["seconds_low"] < alone["seconds"] / 2
+    found = compared(wafertlm, *SERVE, "--vary", f"rtl={exact},{wild}", "--no-gates")
+    served = found["variants"][1]["result"]
+    assert served["interval"] is served["error"]["level_pct"] is None
+    assert any("wild.toml is 150 % off at worst" in note for note in served["notes"])
+    assert changes_to(found, 1)["tbt_ms.mean"]["significant"] is None
 
 
 def test_flits_are_as_wide_as_the_chips(wafertlm: Wafertlm, tmp_path: Path) -> None:

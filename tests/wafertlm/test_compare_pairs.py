@@ -219,7 +219,7 @@ def test_errors_that_are_alike_cancel() -> None:
 
 def test_the_measured_error_of_a_ratio_bounds_a_change() -> None:
     """The example of the document."""
-    mine, its = (Ran({"cycles": 1}, [Source(1.0, 10.0, each)]) for each in "ab")
+    mine, its = (Ran({"cycles": 1}, [Source(1.0, Between(0.9, 1.1), each)]) for each in "ab")
     mine, its = mine._replace(result={"cycles": 100}), its._replace(result={"cycles": 98})
     added = change("cycles", mine, its)
     assert (added["low_pct"], added["high_pct"]) == pytest.approx((-21.8, 17.8))

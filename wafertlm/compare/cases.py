@@ -52,7 +52,7 @@ class Work(NamedTuple):
         place: Where it runs.
         sizes: Of the problem.
         balance: Cycles of a step's work over the flits of its transfers.
-        cycles: By its closed form.
+        cycles: As the run has them; of serving by its closed form.
     """
 
     kernel: str
@@ -216,7 +216,6 @@ def _cut_down(work: Work, grid: tuple[int, int]) -> Iterator[tuple[Sizes, Fracti
     """
     form, sizes = KERNELS[work.kernel].form, work.sizes
     high, wide = Fraction(grid[0], work.place.rows), Fraction(grid[1], work.place.cols)
-    less = high
 
     def part(size: int, share: Fraction) -> int:
         return max(1, math.ceil(size * share))
@@ -224,7 +223,7 @@ def _cut_down(work: Work, grid: tuple[int, int]) -> Iterator[tuple[Sizes, Fracti
     if form in (GEMM, GROUPS):
         *groups, m, n, k = sizes
         yield (*groups, part(m, high), part(n, wide), k), Fraction(1)
-        yield (*groups, m, part(n, wide), part(k, high)), less
+        yield (*groups, m, part(n, wide), part(k, high)), high
     elif form in (ATTENTION, LATENT):
         sequences, heads, of_keys, queries, keys, *depths = sizes
         shared = heads // of_keys
@@ -232,12 +231,12 @@ def _cut_down(work: Work, grid: tuple[int, int]) -> Iterator[tuple[Sizes, Fracti
             b, h, q = (Fraction(each) for each in by)
             of = part(of_keys, h) if form == ATTENTION else of_keys
             all_heads = of * shared if form == ATTENTION else part(heads, h)
-            yield (part(sequences, b), all_heads, of, part(queries, q), keys, *depths), less
+            yield (part(sequences, b), all_heads, of, part(queries, q), keys, *depths), high
     else:
         m, n, *third = sizes
         unit = third[0] if form == HEADS else 1
-        yield (part(m, high), ceil_div(part(n, wide), unit) * unit, *third), less
-        yield (part(m, high * wide), n, *third), less
+        yield (part(m, high), ceil_div(part(n, wide), unit) * unit, *third), high
+        yield (part(m, high * wide), n, *third), high
 
 
 def _about(work: Work, sizes: Sizes, about: float) -> Sizes:

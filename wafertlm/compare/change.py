@@ -7,11 +7,9 @@ from tlm.level_errors import Between
 from wafertlm.compare.cases import Ground, Work
 from wafertlm.serving.run import Served
 
-#: Figures that are proportional to times, or to their inverse; the error of a time is theirs.
-_TIMED = (
-    "cycles", "seconds", "utilization", "memory_utilization", "accepted", "latency_cycles",
-    "source_queue_cycles", "saturation",
-)  # fmt: skip
+#: Figures that are proportional to the inverse of times, and all that the error of a time is of.
+_INVERSE = ("utilization", "memory_utilization", "accepted", "saturation")
+_TIMED = ("cycles", "seconds", "latency_cycles", "source_queue_cycles", *_INVERSE)
 #: Figures that are counted, at all levels alike.
 _COUNTED = ("memory_bytes", "messages", "flit_hops", "packets", "offered")
 #: Parts of a result that are no figures to compare.
@@ -22,10 +20,6 @@ _BESIDE = {
 }  # fmt: skip
 
 
-#: Of these, those that are proportional to the inverse of the time.
-_INVERSE = ("utilization", "memory_utilization")
-
-
 class OnGround(NamedTuple):
     """A kernel of a chip of tiles, on whose small cases two variants can be held together.
 
@@ -33,13 +27,11 @@ class OnGround(NamedTuple):
         work: The kernel.
         ground: Where it runs.
         level: That of its network.
-        between: Between what its cycles may lie, as parts of them.
     """
 
     work: Work
     ground: Ground
     level: str
-    between: Between
 
 
 class Source(NamedTuple):
@@ -47,13 +39,13 @@ class Source(NamedTuple):
 
     Attributes:
         share: Of the time.
-        error_pct: Error of the levels; None where nothing was compared.
+        between: Between what its time may lie, as parts of it; None where nothing was compared.
         rests_on: What ran, and all constants: where these are equal the errors are, too.
         kernel: The kernel that it is; None of other parts, and of chips without such cases.
     """
 
     share: float
-    error_pct: float | None
+    between: Between | None
     rests_on: Any
     kernel: OnGround | None = None
 
@@ -98,9 +90,7 @@ class Paired(NamedTuple):
         """Between what a figure changes, in per cent."""
         if self.times is None or not metric.startswith(_TIMED):
             return self.figures.get(metric)
-        low, high = self.times
-        if metric.startswith(_INVERSE):
-            low, high = 1 / high, 1 / low
+        low, high = _of_figure(metric, self.times)
         ratio = 1 + changed_pct / 100
         return 100 * (ratio * low - 1), 100 * (ratio * high - 1)
 
@@ -126,14 +116,14 @@ def change(metric: str, first: Ran, other: Ran, paired: Paired | None = None) ->
     if paired is not None and not metric.startswith(_COUNTED):
         ends = paired.between(metric, changed_pct)
         changes_pct = [] if ends is None else [changed_pct, *ends]
-    elif not (mine or its) and (first.between is None or before == after):
-        changes_pct = [changed_pct]
     elif here is not None and there is not None and (mine or its):
         changes_pct = [(there[0] - here[1]) * scale, (there[1] - here[0]) * scale]
-    elif here is not None and there is not None:
+    elif here is not None and there is not None and first.between is not None:
         # Prices are the same: both runs are at the same end.
         at_ends = [100 * (a - b) / b for b, a in zip(here, there, strict=True) if b]
         changes_pct = [changed_pct, *at_ends]
+    elif not (mine or its) and (first.between is None or first.figures == other.figures):
+        changes_pct = [changed_pct]
     if changes_pct:
         low, high = min(changes_pct), max(changes_pct)
         told |= {"low_pct": low, "high_pct": high, "significant": low > 0 or high < 0}
@@ -148,11 +138,20 @@ def _between(metric: str, ran: Ran, sources: Sequence[Source]) -> tuple[float, f
         return ran.between.get(metric)
     if metric.startswith(_COUNTED):
         return value, value
-    errors = [each.share * each.error_pct for each in sources if each.error_pct is not None]
-    if not metric.startswith(_TIMED) or len(errors) < len(sources):
+    ends = [(each.share, each.between) for each in sources if each.between is not None]
+    if not metric.startswith(_TIMED) or len(ends) < len(sources):
         return None
-    off = abs(value) * sum(errors) / 100
-    return value - off, value + off
+    less, more = (
+        sum(share * (getattr(between, end) - 1) for share, between in ends)
+        for end in Between._fields
+    )
+    low, high = _of_figure(metric, Between(1 + less, 1 + more))
+    return value * low, value * high
+
+
+def _of_figure(metric: str, times: Between) -> Between:
+    """Between what parts of itself a figure may lie, by those of the time that it is made of."""
+    return Between(1 / times.high, 1 / times.low) if metric.startswith(_INVERSE) else times
 
 
 def apart(

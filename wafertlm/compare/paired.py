@@ -78,27 +78,17 @@ def _times(
     """
     before, low, high = [], [], []
     for one, two in both:
-        ends = _ends_of(one)
-        here = 1.0 if start is None or ends is None else getattr(ends, start)
+        here = 1.0 if start is None or one.between is None else getattr(one.between, start)
         if one.rests_on == two.rests_on:
             there: Between | None = Between(here, here)
         else:
-            there = _beside(pairs, one.kernel, two.kernel, here) or _ends_of(two)
+            there = _beside(pairs, one.kernel, two.kernel, here) or two.between
         if there is None:
             return None
         before.append(one.share * here)
         low.append(two.share * there.low)
         high.append(two.share * there.high)
     return Between(fsum(low) / fsum(before), fsum(high) / fsum(before))
-
-
-def _ends_of(source: Source) -> Between | None:
-    """Between what a part's time may lie, as parts of it; None where nothing was compared."""
-    if source.kernel is not None:
-        return source.kernel.between
-    if source.error_pct is None:
-        return None
-    return Between(1 - source.error_pct / 100, 1 + source.error_pct / 100)
 
 
 def _beside(
@@ -119,6 +109,9 @@ def _of_serving(first: Served, other: Served) -> Paired | None:
         return None
     pools = [*zip(mine, its, strict=True)]
     if any(a.residency != b.residency or a.prices.level != b.prices.level for a, b in pools):
+        return None
+    routers = [each.service.custom for each in (first, other)]
+    if any(each is not None and not each.bounds_times for each in routers):
         return None
     beside = [_Beside(a, b, _pairs(first.service, other.service, a, b)) for a, b in pools]
     for each, counted in zip(beside, first.made.values(), strict=True):

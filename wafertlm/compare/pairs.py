@@ -124,8 +124,9 @@ class Pairs:
     ) -> None:
         self._first, self._other = first, other
         self._level, self._folder, self._seed = level, folder, seed
-        # Errors of the calibrations of two routers add up.
-        apart = () if first.router == other.router else (first.error_pct, other.error_pct)
+        # Errors of the calibrations of two routers add up, unless all that these found is equal.
+        alike = (first.router, first.error_pct) == (other.router, other.error_pct)
+        apart = () if alike else (first.error_pct, other.error_pct)
         self._off = math.prod(1 + pct / 100 for pct in apart) - 1
         self.errors: dict[_Key, PairError] = {}
         self._why_not: dict[_Key, str] = {}

@@ -8,6 +8,7 @@ from tlm.calibrated import load_result
 from tlm.chips import find_chip
 from tlm.errors import InputError
 from tlm.interconnect.traffic import PATTERNS
+from tlm.level_errors import LevelStep, between
 from wafertlm.asked.mapped import ON_DIES, ON_GROUPS, ON_POOLS
 from wafertlm.compare.cases import Ground, Work
 from wafertlm.compare.change import OnGround, Paired, Ran, Source, change
@@ -157,15 +158,16 @@ def _comparable(options: Any) -> Any:
 
 def _noc(options: NocOptions, watch: Stopwatch) -> Ran:
     ran = run_noc(options, watch.compiling)
-    network, level = ran.network, options.level
-    if level == "at" and network.custom is not None:
-        error = network.custom.worst_error_pct
-    elif level == "at":
-        error = max(load_result(name).max_abs_error_pct for name in _OWN_CHECKS)
+    network, level, off_pct, verilog = ran.network, options.level, 0.0, None
+    if level == "rtl":
+        verilog = network.rtl_hash
+    elif network.custom is not None:
+        off_pct = network.custom.worst_error_pct
+    else:
+        off_pct = max(load_result(name).max_abs_error_pct for name in _OWN_CHECKS)
+    ends = None if level == "perf" else between([LevelStep.anywhere(off_pct)], 1.0, 1.0)
     asked = asdict(options) | {"rtl": None}
-    verilog = network.rtl_hash if level == "rtl" else None
-    error_pct = {"rtl": 0.0, "perf": None}.get(level) if level != "at" else error
-    return Ran(ran.record({}), [Source(1.0, error_pct, (asked, network.timing, verilog))])
+    return Ran(ran.record({}), [Source(1.0, ends, (asked, network.timing, off_pct, verilog))])
 
 
 def _kernel(options: KernelOptions, watch: Stopwatch) -> Ran:
@@ -174,39 +176,32 @@ def _kernel(options: KernelOptions, watch: Stopwatch) -> Ran:
 
 
 def _of_kernel(ran: KernelResult, share: float) -> Source:
-    source = _source(ran, share)
-    setup, between = ran.setup, ran.between
-    if setup.unequal or setup.levels.compute != "at" or between is None:
+    setup, custom = ran.setup, ran.setup.custom
+    unequal = None if setup.unequal is None else setup.unequal.known_by
+    program = (setup.options.kernel, setup.options.choices, setup.plan, unequal)
+    constants = (setup.timing, setup.cut_timing, setup.queues, setup.tile, setup.levels)
+    routers = None
+    if custom is not None:
+        routers = custom.rtl_hash if setup.levels.noc == "rtl" else custom.worst_error_pct
+    source = Source(share, ran.between, (program, constants, routers))
+    if setup.unequal or setup.levels.compute != "at" or ran.between is None:
         return source
     options, plan = setup.options, setup.plan
     choices = setup.kernel.known(options.choices)
     work = Work(options.kernel, choices, setup.place, options.sizes, plan.balance, ran.cycles)
     ground = Ground(setup.chip)
-    if setup.custom is not None:
-        ground = Ground(setup.chip, setup.router, setup.custom.worst_error_pct)
-    return source._replace(kernel=OnGround(work, ground, setup.levels.noc, between))
-
-
-def _source(ran: KernelResult, share: float) -> Source:
-    setup = ran.setup
-    unequal = None if setup.unequal is None else setup.unequal.known_by
-    program = (setup.options.kernel, setup.options.choices, setup.plan, unequal)
-    constants = (setup.timing, setup.cut_timing, setup.queues, setup.tile, setup.levels)
-    verilog = setup.custom.rtl_hash if setup.custom and setup.levels.noc == "rtl" else None
-    return Source(share, ran.error["level_pct"], (program, constants, verilog))
+    if custom is not None:
+        ground = Ground(setup.chip, setup.router, custom.worst_error_pct)
+    return source._replace(kernel=OnGround(work, ground, setup.levels.noc))
 
 
 def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
     ran = run_iteration(options, execution=Execution(building=watch.compiling))
-    sources = []
-    for each in ran.kernels:
-        source = _of_kernel(each.result, each.count * each.result.cycles / ran.one_by_one)
-        ends = each.result.between
-        if source.error_pct is None and ends is not None:
-            off = max(1 - ends.low, ends.high - 1)
-            source = source._replace(error_pct=100 * off)
-        sources.append(source)
-    return Ran(ran.record({}), [*sources, *_between_dies(ran)])
+    kernels = (
+        _of_kernel(each.result, each.count * each.result.cycles / ran.one_by_one)
+        for each in ran.kernels
+    )
+    return Ran(ran.record({}), [*kernels, *_between_dies(ran)])
 
 
 def _between_dies(ran: IterationResult) -> Iterator[Source]:
@@ -215,9 +210,8 @@ def _between_dies(ran: IterationResult) -> Iterator[Source]:
         return
     links, groups = ran.dies.dies.links, ran.dies.dies.groups
     for link, count, cycles in ran.dies.links():
-        off_pct = 100 * (links.between(link).high - 1) if ran.dies.level == "perf" else 0.0
         told = link, links.bytes_of(link), groups, ran.dies.level
-        yield Source(count * cycles / ran.one_by_one, off_pct, told)
+        yield Source(count * cycles / ran.one_by_one, ran.dies.between(link), told)
 
 
 def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
@@ -234,14 +228,15 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
         from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
         routers = CustomRouters.load(options.rtl)
-        timing = (routers.timing, routers.cut(routers.timing), routers.combines)
+        cut, off_pct = routers.cut(routers.timing), routers.worst_error_pct
+        timing = (routers.timing, cut, routers.combines, off_pct)
     figures = result["interval"] or {}
-    between = {
+    known = {
         f"{name}.mean" if isinstance(result[name], Mapping) else name: (ends["low"], ends["high"])
         for name, ends in figures.items()
         if name in FIGURES and None not in ends.values()
     }
-    return Ran(result, [Source(1.0, None, (chip, model, mapped, pools, timing))], between, ran)
+    return Ran(result, [Source(1.0, None, (chip, model, mapped, pools, timing))], known, ran)
 
 
 _RUNS: dict[str, Callable[[Any, Stopwatch], Ran]] = {

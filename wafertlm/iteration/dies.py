@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tlm.errors import InputError
+from tlm.level_errors import EXACT, Between
 from wafertlm.kernel.setup import Ground
 from workloads.models import Model
 from workloads.models.operators import Operator
@@ -83,13 +84,20 @@ class DieIteration:
             if isinstance(part, Exchange | HandOver)
         ]
 
+    def between(self, link: Link) -> Between:
+        """Between what the cycles of a link may lie, as parts of them."""
+        return self.dies.links.between(link) if self.level == "perf" else EXACT
+
+    def _level_pct(self, link: Link) -> float:
+        """How far that is, in per cent of the level below, as of kernels."""
+        return round(100 * (1 - 1 / self.between(link).high), 9)  # what it was before 1 / x
+
     def links_between(self) -> tuple[float, float]:
         """The least and the most cycles of all that goes between dies."""
         low = high = 0.0
         for link, count, cycles in self.links():
-            ends = self.dies.links.between(link) if self.level == "perf" else None
-            low += count * cycles * (1.0 if ends is None else ends.low)
-            high += count * cycles * (1.0 if ends is None else ends.high)
+            ends = self.between(link)
+            low, high = low + count * cycles * ends.low, high + count * cycles * ends.high
         return low, high
 
     def cycles(self, of: Cycles) -> int:
@@ -107,7 +115,6 @@ class DieIteration:
         """Lines of the result for what goes between dies; shapes are bytes of a message."""
         found = []
         for link, count, cycles in self.links():
-            ends = self.dies.links.between(link)
             record: dict[str, Any] = {
                 "operator": link.operator,
                 "kernel": self.dies.links.name_of(link),
@@ -122,7 +129,7 @@ class DieIteration:
                     "overhead": 0,
                 },
                 "memory_bytes": {"read": 0, "written": 0},
-                "level_pct": 100 * (ends.high - 1) if self.level == "perf" else 0.0,
+                "level_pct": self._level_pct(link),
             }
             found.append(record)
         return found

@@ -93,12 +93,14 @@ def _at_one_level(runs: Collection[Kernel]) -> list[Kernel]:
 
 
 def _between(cycles: int, error_pct: float | None) -> str:
-    """Between what the cycles lie by the levels' error."""
+    """Between what the cycles lie by the levels' error, which is in per cent of those below."""
     if error_pct is None:
         return ""
-    off = cycles * error_pct / 100
-    known = f"{count(cycles - off)} to {count(cycles + off)} by the levels' error"
-    return known if error_pct else "exact in the checked cases"
+    if not error_pct:
+        return "exact in the checked cases"
+    off = error_pct / 100
+    most = f" to {count(cycles / (1 - off))}" if off < 1 else " or more"
+    return f"{count(cycles / (1 + off))}{most} by the levels' error"
 
 
 def _named(run: Kernel) -> str:

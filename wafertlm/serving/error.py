@@ -47,17 +47,22 @@ def level_error(service: Service, made: Made) -> LevelError:
                 cycles.append((count * price.prices.of(part).cycles, count * least, count * most))
     except InputError as error:
         return LevelError(None, [f"level_pct and interval: not known: {error}"])
-    if missing := not_compared(service):
-        return LevelError(None, [missing])
+    if unknown := not_known(service):
+        return LevelError(None, [unknown])
     centre, low, high = map(fsum, zip(*cycles, strict=True))  # in whatever order they came
     return LevelError(100 * max(centre - low, high - centre) / centre, [])
 
 
-def not_compared(service: Service) -> str:
-    """Which kernels' closed forms have not been compared, in words; empty if all have."""
+def not_known(service: Service) -> str:
+    """Why no error is known, in words; empty if one is."""
     missing = sorted({kernel for price in service.tiles for kernel in price.not_compared})
-    told = f"no closed form of {', '.join(missing)} has been compared"
-    return f"level_pct and interval: not known: {told}" if missing else ""
+    routers, why = service.custom, ""
+    if missing:
+        why = f"no closed form of {', '.join(missing)} has been compared"
+    elif routers is not None and not routers.bounds_times:
+        off_pct = f"{routers.worst_error_pct:.3g}"
+        why = f"the calibration of {routers.spec.file.name} is {off_pct} % off at worst"
+    return f"level_pct and interval: not known: {why}" if why else ""
 
 
 def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wafertlm.output import Progress
-from wafertlm.serving.error import not_compared
+from wafertlm.serving.error import not_known
 from wafertlm.serving.service import Service
 from workloads.serving.engine.run import Watch, seldom_collected
 from workloads.serving.price.tile_price import End
@@ -58,8 +58,8 @@ def interval(
     for end in _ENDS:
         there = service.at_end(end)
         runs.append(mean_of([there.run(seed, rate, Watch(progress)) for seed in seeds]))
-    if missing := not_compared(service):
-        return Interval(None, [missing])
+    if unknown := not_known(service):
+        return Interval(None, [unknown])
     figures: dict[str, Any] = {name: _between(name, runs) for name in FIGURES}
     if any(run["overloaded"] for run in runs):
         figures["note"] = "null where an end is overloaded: times there depend on how many came"

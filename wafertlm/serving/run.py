@@ -154,9 +154,13 @@ def _per_area(service: Service, figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _profile_error(service: Service) -> ProfileError:
-    """How far a shipped profile is off: of one that a file or changes hold once more, too."""
+    """How far a shipped profile is off: of one that a file or changes hold once more, too.
+
+    With other routers a chip is not the one that was measured.
+    """
     if service.is_as_published:
-        return profile_error(shipped_chip(service.chip) or "", shipped_model(service.model) or "")
+        chip = shipped_chip(service.chip) if service.custom is None else None
+        return profile_error(chip or "", shipped_model(service.model) or "")
     return ProfileError(
         None,
         "profile_pct is null: published rows are of the models' own weights, without "

@@ -48,6 +48,23 @@ def serve(scheduler: str, options: dict[str, Any] | None = None, **changes: Any)
     return run
 
 
+@pytest.mark.parametrize(
+    ("off_pct", "told"),
+    [
+        (0.0, "exact in the checked cases"),
+        (20.0, "1\u202f667 to 2\u202f500 by the levels' error"),  # 20 % below 2,500
+        (150.0, "800 or more by the levels' error"),
+        (None, ""),
+    ],
+)
+def test_an_interval_covers_what_the_level_below_may_say(
+    tmp_path: Path, off_pct: float | None, told: str
+) -> None:
+    run = kernel("lt", 2000) | {"error": {"level_pct": off_pct, "profile_pct": None}}
+    (answer,) = answers(tmp_path / "results", run=run)
+    assert answer.interval == told
+
+
 def test_levels_of_one_case_are_compared(tmp_path: Path) -> None:
     (answer,) = answers(
         tmp_path / "results",
