@@ -1,11 +1,17 @@
 """What serving pays for an iteration on tiles is what its kernels take, one by one."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.test_architecture import FILES, imported
+from tests.wafertlm.test_iteration import TINY
 from wafertlm.asked.iteration import IterationOptions
 from wafertlm.iteration.run import run_iteration
+from wafertlm.serving import ServeOptions
+from wafertlm.serving.service import Service
 from workloads.serving.price.models import serving_model
 
 _SERVED = [
@@ -59,6 +65,22 @@ def test_the_draws_are_of_all_kinds() -> None:
     drawn = [_random_work(np.random.default_rng(seed)) for seed in _SEEDS]
     kinds = {(len(prefill), decoding is not None) for prefill, decoding in drawn}
     assert kinds == {(0, True), (1, True), (2, False), (2, True)}
+
+
+@pytest.mark.parametrize(("chip", "are_kept"), [("flat32", False), ("npusim-large", True)])
+def test_routers_are_held_against_the_plans_that_are_priced(
+    chip: str, are_kept: bool, tmp_path: Path
+) -> None:
+    """The second chip's tiles keep all weights of this model, and run some products with them."""
+    model = tmp_path / "config.json"
+    model.write_text(json.dumps(TINY))
+    asked = {"scheduler": "chunked", "workload": "fixed:512:16", "rate_rps": 1.0, "requests": 4}
+    service = Service(ServeOptions(model=str(model), chip=chip, **asked))
+    (price,) = service.tiles
+    plans = service._usual_plans(price)
+    products = [place.offchip for place, mapped in plans if mapped.kernel == "stream-gemm"]
+    assert products
+    assert any(edge is None for edge in products) == are_kept
 
 
 #: What of the price of tiles computes at all: the kernels' plans and closed forms, and the energy

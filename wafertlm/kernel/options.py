@@ -78,12 +78,12 @@ def _check_memory(level: str | None, noc: str, chip: Chip) -> None:
         )
     if chip.calibration is not None or level in (None, "perf"):
         return
-    if chip.memory is not None and chip.memory.per_tile:
-        allowed = "perf and at"
-    else:
-        allowed = "perf, as a profile says latency and bandwidth alone of channels at the edge"
-    if level == RTL or allowed != "perf and at":
-        raise InputError(f"--memory: found {level} with '{chip.name}'; allowed: {allowed}")
+    has_own = chip.memory is not None and chip.memory.per_tile
+    if has_own and level == "at":
+        return
+    edge = "perf, as a profile says latency and bandwidth alone of channels at the edge"
+    allowed = "perf and at" if has_own else edge
+    raise InputError(f"--memory: found {level} with '{chip.name}'; allowed: {allowed}")
 
 
 def chip_grid(text: str, chip: Chip) -> tuple[int, int]:

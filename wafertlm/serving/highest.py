@@ -6,8 +6,9 @@ from typing import Any
 
 from tlm.errors import InputError
 from wafertlm.output import Progress
+from wafertlm.serving.load import rate_of
 from wafertlm.serving.objectives import shortest_iterations
-from wafertlm.serving.service import Service, rate_of
+from wafertlm.serving.service import Service
 from workloads.serving.engine.run import Watch
 from workloads.serving.load.capacity import Capacity, find_rate
 from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S
@@ -93,9 +94,9 @@ def highest_rate(service: Service, progress: Progress | None) -> Highest:
 
     own = options.rate_rps
     if own is None:  # that of a trace, before --rate-scale
-        own = rate_of(service.load(options.seed)) / options.rate_scale
+        own = rate_of(service.load.requests(options.seed)) / options.rate_scale
     start = own * options.rate_scale
-    longest_ps = max(int(service.load(seed, start).arrival_ps[-1]) for seed in seeds)
+    longest_ps = max(int(service.load.requests(seed, start).arrival_ps[-1]) for seed in seeds)
     lowest = start * longest_ps / (MAX_SPAN_S * PS_PER_S)
     found = find_rate(attainment_at, start, options.attainment, lowest)
     if found.rate is None:

@@ -35,7 +35,7 @@ def shortest_iterations(service: Service) -> Shortest:
     Raises:
         InputError: if the load cannot be used.
     """
-    tokens = int(service.load(service.options.seed).prompt_tokens.min())
+    tokens = int(service.load.requests(service.options.seed).prompt_tokens.min())
     prefill, decode = service.pools[0], service.pools[-1]
     return Shortest(
         tokens,

@@ -19,10 +19,10 @@ from wafertlm.die_options import die_mapping
 from wafertlm.group_options import group_parallel
 from wafertlm.options import contents, recorded
 from wafertlm.plmr import RunKernel, plmr_warnings
+from wafertlm.serving.load import Load
 from wafertlm.serving.measuring import hold_cost, level_runs
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.groups import PD_PLACEMENTS, Parallel
-from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.machine.network import Network
 from workloads.machine.place import Place
 from workloads.models import Dtype, Model, find_model
@@ -30,14 +30,10 @@ from workloads.serving.engine.group_pools import GroupPools, make_group_pools
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import Limits, Pools, Watch, run, run_disaggregated
 from workloads.serving.engine.speculation import Speculation
-from workloads.serving.load.generator import generate
-from workloads.serving.load.traces import PS_PER_S, Trace, load_trace
 from workloads.serving.price.cost import Batch, ServingModel
 from workloads.serving.price.group_price import GroupsPrice
-from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.level_runs import RunLevel
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.models import (
     OnTiles,
     replicated_model,
@@ -75,7 +71,7 @@ class Service:
         self.custom = None if options.rtl is None else self._custom_routers(options.rtl)
         network = None if self.custom is None else self._network(self.custom)
         self._check_mapping()
-        self._trace = None if options.trace is None else load_trace(options.trace)
+        self.load = Load(options)
         self._speculation = (
             None
             if options.draft_tokens is None
@@ -85,7 +81,8 @@ class Service:
         self._pools: Pools | None = None
         dies = die_mapping(options, self.chip)
         groups = 1 if dies is not None else options.expert_parallel or 1
-        wanted = self._wanted_tokens()
+        keeps = isinstance(self.chip, Chip) and self.chip.residency is not None
+        wanted = self.load.most_tokens if keeps else 0
         parallel = self._parallel()
         if parallel is not None:
             assert isinstance(self.chip, Chip)  # as checked
@@ -142,11 +139,9 @@ class Service:
     @property
     def groups(self) -> dict[str, Any]:
         """How groups of tiles lie, by pool where there are two; nothing of others."""
-        records = [price.record() for price in self.tiles if isinstance(price, GroupsPrice)]
-        if not records:
-            return {}
-        pools = dict(zip(("prefill", "decode"), records, strict=False))
-        return {"groups": records[0] if self._pools is None else pools}
+        return self._by_pool(
+            "groups", [price.record() for price in self.tiles if isinstance(price, GroupsPrice)]
+        )
 
     @property
     def residency(self) -> dict[str, Any]:
@@ -157,10 +152,13 @@ class Service:
                 records.append(price.residency.record())
             if isinstance(price, GroupsPrice) and price.residency is not None:
                 records.append(price.residency)
+        return self._by_pool("residency", records)
+
+    def _by_pool(self, name: str, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         if not records:
             return {}
         pools = dict(zip(("prefill", "decode"), records, strict=False))
-        return {"residency": records[0] if self._pools is None else pools}
+        return {name: records[0] if self._pools is None else pools}
 
     @property
     def tiles(self) -> list[OnTiles]:
@@ -253,39 +251,6 @@ class Service:
             if each is not None and is_custom(each)
         }
 
-    def _wanted_tokens(self) -> int:
-        """Tokens that running requests have at most, on tiles that keep keys and values."""
-        options, trace = self.options, self._trace
-        if isinstance(self.chip, GpuBox) or self.chip.residency is None:
-            return 0
-        if trace is None:
-            assert options.workload is not None  # as checked
-            assert options.requests is not None
-            trace = generate(options.workload, options.requests, 1.0, 1.0, options.seed)
-        elif options.requests is not None:
-            trace = trace.head(options.requests)
-        return trace.most_tokens(options.max_sequences, BLOCK_TOKENS)
-
-    def load(self, seed: int, rate: float | None = None) -> Trace:
-        """The requests of a seed, at the options' rate or at another.
-
-        Raises:
-            InputError: if the load cannot be used.
-        """
-        options = self.options
-        if self._trace is not None:
-            trace = self._trace
-            trace = trace if options.requests is None else trace.head(options.requests)
-            scale = options.rate_scale if rate is None else rate / rate_of(trace)
-        else:
-            assert options.workload is not None  # as checked
-            assert options.requests is not None
-            rps = options.rate_rps if rate is None else rate
-            assert rps is not None
-            trace = generate(options.workload, options.requests, rps, options.arrival_cv, seed)
-            scale = options.rate_scale if rate is None else 1.0
-        return trace if scale == 1.0 else trace.scaled(scale)
-
     def run(
         self, seed: int, rate: float | None = None, watch: Watch | None = None
     ) -> dict[str, Any]:
@@ -295,7 +260,7 @@ class Service:
             InputError: if the load cannot be used.
         """
         options = self.options
-        trace = self.load(seed, rate)
+        trace = self.load.requests(seed, rate)
         drafts = self._speculation
         speculation = None if drafts is None else replace(drafts, seed=seed)
         limits = Limits(options.kv_tokens, options.max_sequences, options.kv_sram_tokens)
@@ -339,8 +304,7 @@ class Service:
         for name in (*MAPPED, *ON_DIES, *ON_GROUPS, *ON_POOLS):
             if not kept[name]:
                 del kept[name]
-        if options.trace is not None and self._trace is not None:
-            kept["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
+        kept |= self.load.recorded
         if options.rtl is not None:
             kept["rtl"] = Path(options.rtl).name
         if options.rate_rps is not None and math.isinf(options.rate_rps):
@@ -375,14 +339,14 @@ class Service:
 
     def _usual_plans(self, price: OnTiles) -> list[tuple[Place, Mapped]]:
         """A plan of every kernel that runs, and where."""
-        if isinstance(price, TilePrice):
-            mapper = Mapper(price.place, self.options.choices)
-            operators = Iterations(self.shape).operators(_USUAL)
-            return [(price.place, mapper.of(operator)) for operator, _ in operators]
-        other: Any = price
-        (planned,) = other.cost(_USUAL).made_of
-        parts = other.parts({planned: 1})
-        return [(on.place, mapped) for part in parts for on, mapped in other.prices.plans(part)]
+        made_of = (
+            price.iterations.stages(_USUAL)
+            if isinstance(price, TilePrice)  # whose prices may have to be measured
+            else price.cost(_USUAL).made_of
+        )
+        of: Any = price
+        parts = of.parts(dict.fromkeys(made_of, 1))
+        return [(on.place, mapped) for part in parts for on, mapped in of.prices.plans(part)]
 
     def _check_mapping(self) -> None:
         asked = [name for name in MAPPED if getattr(self.options, name) is not None]
@@ -456,15 +420,3 @@ class Service:
             told = replace(told, token_budget=_PREFILL_POOL_TOKENS)
         name = options.prefill_scheduler or _PREFILL_POOL_SCHEDULER
         return make_scheduler(name, told, micro_batches)
-
-
-def rate_of(trace: Trace) -> float:
-    """Mean rate of arrivals in requests per second.
-
-    Raises:
-        InputError: if all arrive at once.
-    """
-    span_s = int(trace.arrival_ps[-1]) / PS_PER_S
-    if not span_s:
-        raise InputError("--find-rate: found requests that all arrive at once; they have no rate")
-    return (len(trace) - 1) / span_s
