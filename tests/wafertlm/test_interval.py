@@ -16,6 +16,7 @@ from tlm.level_errors import Between, between, chip_steps
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
 from wafertlm.serving.interval import FIGURES
+from wafertlm.serving.service import Service
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.models import serving_model
 
@@ -142,13 +143,20 @@ def test_an_iterations_bounds_are_those_of_its_price() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["chunked", "pd-disaggregation"])
-def test_figures_of_serving_lie_within_their_interval(scheduler: str) -> None:
-    found = serve_result(ServeOptions(**SERVED | {"scheduler": scheduler}))
+def test_intervals_are_of_the_same_requests_at_both_ends_of_the_prices(scheduler: str) -> None:
+    options = ServeOptions(**SERVED | {"scheduler": scheduler})
+    found, service = serve_result(options), Service(options)
+    low, centre, high = (
+        of.run(options.seed) for of in (service.at_end("low"), service, service.at_end("high"))
+    )
     for name in FIGURES:
-        ends, figure = found["interval"][name], found[name]
-        mean = figure["mean"] if isinstance(figure, dict) else figure
-        assert ends["low"] <= mean <= ends["high"], name
-    assert found["interval"]["tbt_ms"]["low"] < found["interval"]["tbt_ms"]["high"]
+        ends = found["interval"][name]
+        means = [
+            run[name]["mean"] if isinstance(run[name], dict) else run[name]
+            for run in (low, centre, high)
+        ]
+        assert (ends["low"], ends["high"]) == (min(means), max(means)), name
+    assert low["tbt_ms"]["mean"] < centre["tbt_ms"]["mean"] < high["tbt_ms"]["mean"]
     assert any(note.startswith("interval: by how far") for note in found["notes"])
 
 
@@ -169,5 +177,9 @@ def test_several_seeds_have_the_interval_of_their_means(wafertlm: Wafertlm) -> N
     options = [f"--{name.removesuffix('_rps')}={value}" for name, value in SERVED.items()]
     ran = wafertlm("serve", *options, "--seeds", "2", "--json")
     found: dict[str, Any] = json.loads(ran.stdout)
-    between = found["interval"]["e2e_s"]
-    assert between["low"] <= found["e2e_s"]["mean"] <= between["high"]
+    alone, ends = [], found["interval"]["e2e_s"]
+    for seed in (0, 1):
+        service = Service(ServeOptions(**SERVED, seed=seed))
+        alone.append([service.at_end(end).run(seed)["e2e_s"]["mean"] for end in ("low", "high")])
+    means = [sum(each) / 2 for each in zip(*alone, strict=True)]
+    assert [ends["low"], ends["high"]] == pytest.approx(means)
