@@ -152,23 +152,22 @@ def planned(work: Work, ground: Ground, case: Case) -> tuple[Place, Mapped]:
     return place, Mapped(work.kernel, case.sizes, plan, cycles)
 
 
-def drawn_cases(
-    works: Sequence[tuple[Work, float]], ground: Ground, seed: int, count: int = CASES
-) -> list[Case]:
+def drawn_cases(works: Sequence[tuple[Work, float]], ground: Ground, seed: int) -> list[Case]:
     """Cases of a kernel, of each problem as often as it has a share of the time.
+
+    There are fewer than `CASES` where problems have no plan on a small grid.
 
     Args:
         works: The kernel's problems on one place, and what time each takes in all.
         ground: Where the first variant runs them.
         seed: Of the draw.
-        count: How many; fewer where problems have no plan on a small grid.
     """
     works = sorted(works, key=lambda each: each[0].sizes)
     first = works[0][0]
     stream = np.random.default_rng([seed, *first.kernel.encode()])
     times = np.array([time for _, time in works])
     found = []
-    for number in range(count):
+    for number in range(CASES):
         work, _ = works[int(stream.choice(len(works), p=times / times.sum()))]
         about = float(np.exp(stream.uniform(-1, 1) * math.log(_ABOUT)))
         # What is too long on the larger grid may be short on the smaller one.

@@ -170,11 +170,8 @@ class IterationResult:
     @property
     def level_pct(self) -> float | None:
         """Error of the level, in per cent of the time; None if a kernel was not compared."""
-        return self._level_pct(self.seconds_between)
-
-    def _level_pct(self, between: tuple[float, float] | None) -> float | None:
-        errors = [ran.result.error["level_pct"] for ran in self.kernels]
-        if between is None or None in errors:
+        between = self.seconds_between
+        if between is None or any(ran.result.error["level_pct"] is None for ran in self.kernels):
             return None
         low, high = between
         return 100 * max(self.seconds - low, high - self.seconds) / self.seconds
@@ -202,8 +199,7 @@ class IterationResult:
         Args:
             times: What it cost: ``Stopwatch.times``.
         """
-        between = self.seconds_between
-        low, high = between or (None, None)
+        low, high = self.seconds_between or (None, None)
         calibration, rtl_hash = self.ground.origin()
         profile = profile_error(self.ground.compared_as or "").pct
         figures = {
@@ -214,7 +210,7 @@ class IterationResult:
             "seconds_low": low,
             "seconds_high": high,
             "energy_j": self.energy_j,
-            "error": {"level_pct": self._level_pct(between), "profile_pct": profile},
+            "error": {"level_pct": self.level_pct, "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
             **({} if self.dies is None else self.dies.record()),
             **({} if self.groups is None else self.groups.record()),
@@ -306,8 +302,7 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
     """
     batch = options.batch
     asked, chip = _kernel_options(options, model)
-    mapping, dies = die_mapping(options, chip), None
-    parallel = group_parallel(options, chip, model)
+    mapping, parallel = die_mapping(options, chip), group_parallel(options, chip, model)
     for name in ("expert_parallel", "links"):
         if mapping is None and getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"
@@ -329,7 +324,7 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
         return PlannedIteration(of_groups, groups=groups)
     if ground.chip.residency is not None:
         return _beside_kept(ground, model, batch)
-    mapper = Mapper(ground.place, asked.choices)
+    mapper, dies = Mapper(ground.place, asked.choices), None
     if mapping is not None:
         dies = DieIteration.of(ground, model, batch, mapping, options.links or "perf")
     operators = Iterations(model).operators(batch) if dies is None else dies.operators()

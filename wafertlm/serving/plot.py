@@ -27,19 +27,19 @@ def serving_picture(result: Result) -> Figure:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(11, 3.3))
         first, second, third = figure.subplots(1, 3)
-        figure.suptitle(serving_title(result), fontsize="medium", x=0.01, ha="left")
+        figure.suptitle(_title(result), fontsize="medium", x=0.01, ha="left")
         slo_ttft_s, slo_tbt_ms = options.get("slo_ttft_s"), options.get("slo_tbt_ms")
         if capacity is None:
             _percentiles(first, result["ttft_s"], "time to first token (s)", slo_ttft_s)
             _percentiles(second, result["tbt_ms"], "time between tokens (ms)", slo_tbt_ms)
         else:
-            attainment_by_rate(first, capacity, options["attainment"])
-            frontier(second, capacity, slo_ttft_s, slo_tbt_ms)
+            _attainment_by_rate(first, capacity, options["attainment"])
+            _frontier(second, capacity, slo_ttft_s, slo_tbt_ms)
         tokens_over_time(third, result["timeline"])
     return figure
 
 
-def serving_title(result: Result) -> str:
+def _title(result: Result) -> str:
     """What was served where, and under which load."""
     options = result["options"]
     trace = options.get("trace")
@@ -72,9 +72,7 @@ def tokens_over_time(axes: Axes, timeline: Mapping[str, Any], halo: str = "white
     direct_labels(axes, curves, halo)
 
 
-def attainment_by_rate(
-    axes: Axes, capacity: Mapping[str, Any], least: float, halo: str = "white"
-) -> None:
+def _attainment_by_rate(axes: Axes, capacity: Mapping[str, Any], least: float) -> None:
     """Share of requests that attain the objectives by rate, and the highest rate that will do."""
     trials = _by_rate(capacity)
     rates, shares = [t["rate"] for t in trials], [100 * t["attainment"] for t in trials]
@@ -91,15 +89,11 @@ def attainment_by_rate(
         Curve([low, high], [100 * least] * 2, f"{100 * least:g} % asked for", _GREY),
         Curve([rate] * 9, np.linspace(0, 100, 9), f"{rate:.3g} a second", _GREY),
     ]
-    direct_labels(axes, curves, halo)
+    direct_labels(axes, curves)
 
 
-def frontier(
-    axes: Axes,
-    capacity: Mapping[str, Any],
-    slo_ttft_s: float | None,
-    slo_tbt_ms: float | None,
-    halo: str = "white",
+def _frontier(
+    axes: Axes, capacity: Mapping[str, Any], slo_ttft_s: float | None, slo_tbt_ms: float | None
 ) -> None:
     """First tokens against intervals as the rate grows, beside the objectives."""
     trials = [trial for trial in _by_rate(capacity) if trial["tbt_ms"] is not None]
@@ -116,7 +110,7 @@ def frontier(
     curves += _objective_lines(axes, slo_ttft_s, slo_tbt_ms)
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
-    direct_labels(axes, curves, halo)
+    direct_labels(axes, curves)
 
 
 def _objective_lines(axes: Axes, slo_ttft_s: float | None, slo_tbt_ms: float | None) -> list[Curve]:
