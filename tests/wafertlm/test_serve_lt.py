@@ -20,7 +20,7 @@ from wafertlm.compare.run import run_comparison
 from wafertlm.compare.variants import variants
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
-from wafertlm.serving.error import level_error, rests_on
+from wafertlm.serving.error import rests_on, time_error
 from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.service import Service
 from wafertlm.stopwatch import stopwatch
@@ -239,7 +239,7 @@ def test_shares_and_error_of_an_iteration_are_those_of_its_kernels() -> None:
     assert parts["memory"]["share"] == pytest.approx(spent["memory"] / ran.cycles)
     assert ran.seconds_between is not None
     low, high = (abs(end / ran.seconds - 1) for end in ran.seconds_between)
-    assert level_error(service, made).pct == pytest.approx(100 * max(low, high))
+    assert time_error(service, made).pct == pytest.approx(100 * max(low, high))
 
 
 def test_other_levels_and_gpus_are_refused(wafertlm: Wafertlm) -> None:

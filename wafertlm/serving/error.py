@@ -21,8 +21,8 @@ Made = Mapping[str, Counter[Hashable]]
 _MOST = 64
 
 
-class LevelError(NamedTuple):
-    """How far off the level of the prices may be.
+class TimeError(NamedTuple):
+    """How far off the time of the iterations may be, by the level of their prices.
 
     Attributes:
         pct: The larger of how much less and how much more time the iterations may take, in per cent
@@ -35,10 +35,10 @@ class LevelError(NamedTuple):
 
 
 @seldom_collected()
-def level_error(service: Service, made: Made) -> LevelError:
+def time_error(service: Service, made: Made) -> TimeError:
     """Error of the time of all iterations of a run."""
     if not service.tiles:
-        return LevelError(None, [])
+        return TimeError(None, [])
     cycles: list[tuple[float, float, float]] = []
     try:
         for price, parts in _parts(service, made):
@@ -46,11 +46,11 @@ def level_error(service: Service, made: Made) -> LevelError:
                 least, most = price.prices.ends(part)
                 cycles.append((count * price.prices.of(part).cycles, count * least, count * most))
     except InputError as error:
-        return LevelError(None, [f"level_pct and interval: not known: {error}"])
+        return TimeError(None, [f"level_pct and interval: not known: {error}"])
     if unknown := not_known(service):
-        return LevelError(None, [unknown])
+        return TimeError(None, [unknown])
     centre, low, high = map(fsum, zip(*cycles, strict=True))  # in whatever order they came
-    return LevelError(100 * max(centre - low, high - centre) / centre, [])
+    return TimeError(100 * max(centre - low, high - centre) / centre, [])
 
 
 def not_known(service: Service) -> str:

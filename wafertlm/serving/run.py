@@ -12,7 +12,7 @@ from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm.asked.serve import ServeOptions
 from wafertlm.output import Progress, complete, config_hash
-from wafertlm.serving.error import level_error, rests_on
+from wafertlm.serving.error import rests_on, time_error
 from wafertlm.serving.highest import highest_rate
 from wafertlm.serving.interval import Interval, interval
 from wafertlm.serving.notes import notes_of_chip, notes_of_load
@@ -107,9 +107,9 @@ def served(
             watch = Watch(progress, rows, kept, made)
             results.append(service.run(seed, rate, watch))
     merged = mean_of(results)
-    level = level_error(service, made)
-    between = Interval(None, level.notes)
-    if level.pct is not None:
+    error = time_error(service, made)
+    between = Interval(None, error.notes)
+    if error.pct is not None:
         between = interval(service, merged, seeds, rate, progress)
     profile = _profile_error(service)
     held = service.contents()
@@ -124,7 +124,7 @@ def served(
         "capacity": None if highest is None else highest.record(merged),
         "interval": between.figures,
         "error": {
-            "level_pct": level.pct,
+            "level_pct": error.pct,
             "profile_pct": profile.pct,
             "rests_on": rests_on(service, made),
         },
