@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Wafertlm
+from tlm.chips import load_chip
 from tlm.comparisons import load_chips
 from tlm.level_errors import Between, between, chip_steps
+from wafertlm.die_options import die_mapping
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
 from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.service import Service
-from workloads.serving.price.cost import Batch
+from workloads.machine.groups import Parallel, groups_on
+from workloads.models import find_model
+from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.models import serving_model
 
 SERVED = {"model": "qwen3-1.7b", "chip": "flat32", "scheduler": "chunked", "workload": "sharegpt",
@@ -132,12 +136,35 @@ def test_most_iterations_at_at_lie_between_the_bounds_of_lt(
     assert np.median(widths) < 0.06
 
 
-def test_an_iterations_bounds_are_those_of_its_price() -> None:
-    price = serving_model("llama3-8b", "flat32")
-    ran = run_iteration(IterationOptions(model="llama3-8b", chip="flat32", decode="16@1024"))
-    batch = Batch((), 16, 16 * 1024, 16)
+@pytest.mark.parametrize(
+    ("model", "chip", "given"),
+    [
+        ("llama3-8b", "flat32", {"decode": "16@1024"}),
+        ("llama3-8b", "wse2", {"decode": "16@1024"}),
+        ("qwen3-1.7b", "npusim-large", {"decode": "8@100", "tp": 4, "pp": 4}),
+        ("deepseek-v3-671b", "flat32-wafer", {"decode": "64@100", "expert_parallel": 32, "pp": 2}),
+        ("deepseek-v3-671b", "flat32-wafer", {"decode": "64@100", "overlap": True}),
+    ],
+)
+def test_an_iterations_bounds_are_those_of_its_price(
+    model: str, chip: str, given: dict[str, Any]
+) -> None:
+    """Of regions, pipelines and dies, too, which do not add up kernel by kernel."""
+    options = IterationOptions(model=model, chip=chip, **given)
+    ran, batch = run_iteration(options), options.batch
+    cached = batch.decode_context_tokens + batch.decode_tokens
+    if "tp" in given:
+        parallel = Parallel(tensor=4, pipeline=4)
+        groups = groups_on(load_chip(chip), parallel)
+        price: Any = GroupsPrice(find_model(model), groups, parallel, kv_wanted_tokens=cached)
+        batch = batch._replace(
+            decode_sram_tokens=min(batch.decode_context_tokens, price.kv_sram_tokens)
+        )
+    else:
+        mapping = die_mapping(options, load_chip(chip))
+        price = serving_model(model, chip, dies=mapping)
     ends = [price.at_end(end).cost(batch).seconds for end in ("low", "high")]
-    assert ran.seconds_between == pytest.approx(ends, rel=1e-12)
+    assert ran.seconds_between == pytest.approx(ends, rel=1e-6)
     assert ends[0] < price.cost(batch).seconds < ends[1]
     assert price.not_compared == []
 

@@ -15,11 +15,12 @@ from workloads.serving.price.die_links import Exchange, HandOver, Link
 from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.die_price import DieMapping, DiesOfModel
 from workloads.serving.price.parts import AnyPart, part_operators
+from workloads.serving.price.tile_price import End
 
 #: Levels of the links.
 LEVELS = ("perf", "lt")
 #: Cycles of an operator's kernel.
-Cycles = Mapping[Operator, int]
+Cycles = Mapping[Operator, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +93,16 @@ class DieIteration:
         """How far that is, in per cent of the level below, as of kernels."""
         return round(100 * (1 - 1 / self.between(link).high), 9)  # what it was before 1 / x
 
-    def links_between(self) -> tuple[float, float]:
-        """The least and the most cycles of all that goes between dies."""
-        low = high = 0.0
-        for link, count, cycles in self.links():
-            ends = self.between(link)
-            low, high = low + count * cycles * ends.low, high + count * cycles * ends.high
-        return low, high
-
-    def cycles(self, of: Cycles) -> int:
-        """Cycles of the iteration, by those of its kernels."""
+    def cycles(self, of: Cycles, end: End | None) -> float:
+        """Cycles of the iteration, by those of its kernels, with links at an end of their error."""
         times: dict[AnyPart | Link, float] = {}
 
         def cycles(part: AnyPart | Link) -> float:
             if part not in times:
-                times[part] = self._part_cycles(part, of)
+                times[part] = self._part_cycles(part, of, end)
             return times[part]
 
-        return round(self.plan.cycles(cycles))
+        return self.plan.cycles(cycles)
 
     def link_records(self) -> list[dict[str, Any]]:
         """Lines of the result for what goes between dies; shapes are bytes of a message."""
@@ -162,9 +155,10 @@ class DieIteration:
     def _alike(self) -> bool:
         return len(set(self.plan.runs)) == 1
 
-    def _part_cycles(self, part: AnyPart | Link, of: Cycles) -> float:
+    def _part_cycles(self, part: AnyPart | Link, of: Cycles, end: End | None) -> float:
         if isinstance(part, Exchange | HandOver):
-            return self._link_cycles(part)
+            at_end = 1.0 if end is None else getattr(self.between(part), end)
+            return self._link_cycles(part) * at_end
         return sum(of[operator] for operator in part_operators(self.dies.model, part))
 
     def _link_cycles(self, link: Link) -> float:

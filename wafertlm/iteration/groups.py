@@ -86,14 +86,14 @@ class GroupIteration:
         place = replace(place, tile_bytes=plan.place.tile_bytes)
         return replace(self.ground, options=options).on(place)
 
-    def cycles(self, of: Callable[[Mapped], int]) -> int:
+    def cycles(self, of: Callable[[Mapped], float]) -> float:
         """Cycles of the iteration, by those of its kernels."""
 
         def cycles(part: Any) -> float:
             kernels = self.price.kernels.of(part)
             return sum(each.times * of(each.mapped) for each in kernels)
 
-        return round(self.plan.cycles(cycles))
+        return self.plan.cycles(cycles)
 
     def record(self) -> dict[str, Any]:
         """Where it ran, and what tiles keep, for the result."""

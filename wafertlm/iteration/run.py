@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, NamedTuple, cast
 
 from tlm.calibrated import stale_allowed
@@ -39,6 +40,7 @@ from workloads.serving.price.part_price import PartPrices, Residents
 from workloads.serving.price.parts import part_operators
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.residency import Residency, residency_of
+from workloads.serving.price.tile_price import End
 from workloads.studies.profiles import profile_error
 
 #: Variants of kernels that an iteration's options choose.
@@ -67,6 +69,11 @@ class Ran:
     count: int
     result: KernelResult
     tiles: int | None = None
+
+    def cycles_at(self, end: End | None) -> float:
+        """Cycles of one run, at an end of its error where that is known; None: as it ran."""
+        between = None if end is None else self.result.between
+        return self.result.cycles * (1.0 if between is None else getattr(between, cast(str, end)))
 
     def record(self) -> dict[str, Any]:
         """Its line in the result."""
@@ -118,19 +125,20 @@ class IterationResult:
     cycles: int = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cycles", self._cycles())
+        object.__setattr__(self, "cycles", round(self._cycles_at(None)))
 
-    def _cycles(self) -> int:
+    def _cycles_at(self, end: End | None) -> float:
+        """Cycles with each kernel, and each link, at an end of its error; None: as they ran."""
+        ran = [(each, each.cycles_at(end)) for each in self.kernels]
         if self.dies is not None:
-            known = {each.operator: each.result.cycles for each in self.kernels}
-            return self.dies.cycles(cast(dict[Operator, int], known))
+            known = {each.operator: cycles for each, cycles in ran}
+            return self.dies.cycles(cast(dict[Operator, float], known), end)
         if self.groups is not None:
-            alike = {ran.mapped: ran.result.cycles for ran in self.kernels}
-            return self.groups.cycles(lambda mapped: alike[mapped])
+            return self.groups.cycles({each.mapped: cycles for each, cycles in ran}.__getitem__)
         if self.wafer is None:
-            return round(self.one_by_one)
-        ran = zip(self.wafer.kernels(), self.kernels, strict=True)
-        of = {(side, operator): each.result.cycles for (side, operator, *_), each in ran}
+            return sum(each.count * cycles for each, cycles in ran)
+        placed = zip(self.wafer.kernels(), ran, strict=True)
+        of = {(side, operator): cycles for (side, operator, *_), (_, cycles) in placed}
         return self.wafer.cycles(lambda *key: of[key])
 
     @property
@@ -182,16 +190,12 @@ class IterationResult:
 
         On chips that were never held against our RTL it is that against level `at`.
         """
-        low, high = (0.0, 0.0) if self.dies is None else self.dies.links_between()
-        for ran in self.kernels:
-            between = ran.result.between
-            if between is None:
-                return None
-            low += ran.count * ran.result.cycles * between.low
-            high += ran.count * ran.result.cycles * between.high
-        # Regions and dies that work side by side shorten all alike.
-        hz = self.ground.chip.clock_hz * self.one_by_one / self.cycles
-        return low / hz, high / hz
+        found = [ran.result.between for ran in self.kernels]
+        if None in found:
+            return None
+        hz, is_bounded = self.ground.chip.clock_hz, all(each and each.high < inf for each in found)
+        high = self._cycles_at("high") / hz if is_bounded else inf
+        return self._cycles_at("low") / hz, high
 
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
         """The result as ``wafertlm iteration --json`` prints it.

@@ -15,7 +15,7 @@ from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.wafer import Item, Planned, Wafer
 
 #: Cycles of a kernel's run: of an operator, on a grid of some side.
-Cycles = Callable[[int, GridOperator], int]
+Cycles = Callable[[int, GridOperator], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class WaferIteration:
                         found[side, operator] = mapped, before + count * item.times
         return [(*key, *value) for key, value in found.items()]
 
-    def cycles(self, of: Cycles) -> int:
+    def cycles(self, of: Cycles) -> float:
         """Cycles of all phases, by those of the kernels."""
 
         def cycles(side: int, item: Item) -> float:
             grid = self.wafer.mapping(side)
             return item.total(lambda part: sum(of(side, operator) for operator, _ in grid.of(part)))
 
-        return round(self.planned.cycles(cycles))
+        return self.planned.cycles(cycles)
 
     def record(self) -> dict[str, Any]:
         """Where it ran, for the result."""
