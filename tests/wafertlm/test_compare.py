@@ -24,6 +24,7 @@ from tlm.level_errors import EXACT, Between
 from tlm.sealed import sealed
 from wafertlm.compare import cases
 from wafertlm.compare.change import Ran, Source, change
+from wafertlm.kernel import KernelOptions, run_kernel
 from workloads.studies.profiles import ProfileError
 
 MESH = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
@@ -367,6 +368,17 @@ def test_a_chip_with_other_routers_is_not_the_one_that_was_measured(
         for more in ((), ("--rtl", spec))
     )
     assert (own, other) == (20.0, None)
+
+
+def test_own_tiles_with_other_routers_have_the_cases_of_own_tiles(tmp_path: Path) -> None:
+    """Engines and messages share banks there, as on no other chip."""
+    spec = calibrated(tmp_path, "like-own", rtl_timing(), bound=4)
+    asked = {"kernel": "stream-gemm", "chip": "rtl-4x4", "grid": "4x4", "shape": "64,64,64",
+             "dtype": "int8", "level": "lt", "memory": "perf"}  # fmt: skip
+    own, other = (run_kernel(KernelOptions(**asked, rtl=rtl)) for rtl in (None, str(spec)))
+    assert own.cycles == other.cycles
+    assert own.between is not None
+    assert own.between == other.between
 
 
 def test_routers_that_nothing_is_known_of_bound_nothing(wafertlm: Wafertlm, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ class Ground:
             and where engines are rooflines.
         place: What kernels are planned for; its ``offchip`` are the channels, if their time counts.
         compared_as: The shipped chip at whose constants levels were compared, of a wafer that with
-            the same dies; None of others, and of custom routers.
+            the same dies; None of others, and of these with custom routers.
     """
 
     options: KernelOptions
@@ -297,7 +297,9 @@ def grounded(options: KernelOptions) -> Ground:
     """Look up all that options name but the kernel; else as `resolve`."""
     with stale_allowed(options.allow_stale):
         chip = find_tiles(options.chip, options.set)
-        compared_as = None if options.rtl is not None else _compared_as(chip)
+        # Of the project's own tiles with other routers, too: no others share banks as they do.
+        is_compared = options.rtl is None or chip.calibration is not None
+        compared_as = _compared_as(chip) if is_compared else None
         levels = part_levels(options, chip)
         dtype = dtype_on(chip, options.dtype)
         options = replace(options, dtype=dtype)
