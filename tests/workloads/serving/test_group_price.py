@@ -18,7 +18,7 @@ from workloads.models.operators import projections
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.group_mapping import GroupKernel
 from workloads.serving.price.group_price import GroupsPrice
-from workloads.serving.price.parts import Decode, Layer, Prompt, StageHandOver
+from workloads.serving.price.parts import Decode, Kept, Layer, Prompt, StageHandOver
 
 CHIP = load_chip("npusim-large")
 MODEL = find_model("qwen3-4b")
@@ -287,3 +287,11 @@ def test_equal_iterations_are_planned_once_for_both_ends(monkeypatch: pytest.Mon
     assert found.cost(Batch((), 1, 100, 1)).seconds > 0
     assert found.cost(batches[0]) == centre[0]
     assert len(planned) == 4
+
+
+
+def test_products_whose_weights_tiles_keep_have_the_errors_of_such() -> None:
+    kernels = price(pipeline=7).kernels.of(Kept(Layer(16, False)))
+    kept = [each for each in kernels if each.mapped.choices.resident]
+    assert {each.variant for each in kept} == {"resident"}
+    assert {each.variant for each in kernels} > {"resident"}

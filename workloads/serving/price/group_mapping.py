@@ -91,6 +91,11 @@ class GroupKernel(NamedTuple):
         """Of all times."""
         return self.times * self.mapped.cycles
 
+    @property
+    def variant(self) -> str:
+        """What comparisons of levels know its choices by."""
+        return self.mapped.variant(self.ground.choices, self.ground.place)
+
 
 class _Path(NamedTuple):
     """Kernels up to an operator, and how the activations lie then."""

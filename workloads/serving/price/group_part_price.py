@@ -1,7 +1,5 @@
 """Prices of the parts of iterations on a pipeline of groups, at a level, and their errors."""
 
-from dataclasses import replace
-
 from tlm.chips import Chip
 from tlm.level_errors import EXACT, Between
 from workloads.kernels.catalogue import KERNELS
@@ -55,7 +53,7 @@ class GroupPrices:
         if self._runs is not None and self._runs.level == "at":
             return []
         used = {
-            (each.mapped.kernel, _variant(each), each.ground.place.offchip is not None)
+            (each.mapped.kernel, each.variant, each.ground.place.offchip is not None)
             for part in self._prices
             for each in self._kernels.of(part)
         }
@@ -101,7 +99,7 @@ class GroupPrices:
             return EXACT
         place, mapped = kernel.ground.place, kernel.mapped
         of = self._compared_as, self._network_pct, level
-        return between_at(*of, place, _variant(kernel), mapped, cycles)
+        return between_at(*of, place, kernel.variant, mapped, cycles)
 
     def _ratio(self, part: GroupPart) -> float:
         """How many times as long as at `perf` the kernels of a part take together."""
@@ -145,10 +143,3 @@ class GroupPrices:
 def _loads(part: GroupPart) -> bool:
     """Whether an expert is loaded while tokens come to the gate of a part's experts."""
     return isinstance(part, Kept) and isinstance(part.part, WithExperts) and part.part.loads
-
-
-def _variant(kernel: GroupKernel) -> str:
-    """What comparisons of levels know a kernel's choices by."""
-    mapped, ground = kernel.mapped, kernel.ground
-    choices = replace(ground.choices, causal=mapped.choices.causal)
-    return KERNELS[mapped.kernel].variant(choices, ground.place)

@@ -52,6 +52,12 @@ class Mapped(NamedTuple):
             return _choices(resident=self.plan.resident)
         return KERNELS_OWN
 
+    def variant(self, choices: Choices, place: Place) -> str:
+        """What comparisons of levels know the plan by, where kernels have some choices."""
+        own = self.choices
+        made = replace(choices, causal=own.causal, resident=own.resident)
+        return KERNELS[self.kernel].variant(made, place)
+
 
 @lru_cache(64)
 def _choices(**made: bool) -> Choices:
@@ -94,8 +100,7 @@ class Mapping:
         known = mapped.choices
         key = mapped.kernel, known.causal, known.resident
         if key not in self._variants:
-            choices = replace(self.choices, causal=known.causal, resident=known.resident)
-            self._variants[key] = KERNELS[mapped.kernel].variant(choices, self.place)
+            self._variants[key] = mapped.variant(self.choices, self.place)
         return self._variants[key]
 
     def of(self, operator: Operator) -> Mapped:
