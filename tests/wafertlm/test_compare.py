@@ -223,6 +223,7 @@ def test_a_flag_is_on_or_off(wafertlm: Wafertlm) -> None:
         (MULTICAST, "--vary: not given; write OPTION=V1,V2, such as rtl=A.toml,B.toml"),
         ((*MULTICAST, "--vary", "level=at"), "--vary: found 'level=at'; write OPTION=V1,V2"),
         ((*MULTICAST, "--vary", "speed=1,2"), "--vary: found 'speed'; allowed for noc: mesh"),
+        ((*SERVE, "--vary", "rate=1,2", "--vary", "rate=3,4"), "--vary: found 'rate' twice; write"),
         ((*MULTICAST, "--vary", "set:noc.hop_cycles=1,2"), "--vary: found 'set:noc.hop_cycles'"),
         ((*MULTICAST, "--vary", "unprotected=0,1"), "unprotected: found '0'; allowed: on, off"),
         ((*ITERATION, "--vary", "plot=1,2"), "--vary: found 'plot'; allowed for iteration: model"),

@@ -104,7 +104,10 @@ def test_foreign_tiles_on_the_measured_network_name_its_rtl(wafertlm: Any, tmp_p
     result = result_of(wafertlm, kernel(path, "fp16", "--level", "at"))
     assert result["provenance"]["calibration"] == "rtl"
     assert result["provenance"]["rtl_hash"] is not None
-    assert result["error"] == {"level_pct": None, "profile_pct": None}
+    assert result["error"]["level_pct"] is result["error"]["profile_pct"] is None
+    rests_on = result["error"]["rests_on"]
+    assert rests_on["noc"]["rtl_hash"] == result["provenance"]["rtl_hash"]
+    assert rests_on["compute"]["rtl_hash"] == "profile only"
 
 
 def test_a_change_moves_the_figures_and_is_told(wafertlm: Any, tmp_path: Path) -> None:

@@ -237,6 +237,8 @@ def test_shares_and_error_of_an_iteration_are_those_of_its_kernels() -> None:
             spent[name] += each.count * cycles
     assert parts["noc"]["share"] == pytest.approx(spent["communication"] / ran.cycles)
     assert parts["memory"]["share"] == pytest.approx(spent["memory"] / ran.cycles)
+    for name, part in ran.rests_on.items():
+        assert part == parts[name] | {"share": pytest.approx(parts[name]["share"])}
     assert ran.seconds_between is not None
     low, high = (abs(end / ran.seconds - 1) for end in ran.seconds_between)
     assert time_error(service, made).pct == pytest.approx(100 * max(low, high))

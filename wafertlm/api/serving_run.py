@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # matplotlib takes long to load
     from matplotlib.figure import Figure
 
 _COMMAND = "serve"
-_REQUIRED = ("model", "chip", "scheduler")
+_REQUIRED = ("model", "chip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -117,7 +117,7 @@ def serving_run(
 def serve(
     model: str,
     chip: str,
-    scheduler: str,
+    scheduler: str = "chunked",
     *,
     progress: Progress | None = None,
     requests_csv: Path | None = None,

@@ -39,7 +39,7 @@ class ServeOptions:
         str,
         "Scheduling policy: a shipped one, or a class of a file.",
         Flag(metavar="NAME|FILE.py:CLASS"),
-    ]
+    ] = "chunked"
     level: Annotated[str, "Level that prices iterations on tiles: perf, lt or at."] = "perf"
     weights: Annotated[
         str | None, "Width of all weights: bf16, fp16, fp8, fp4; default: as shipped."

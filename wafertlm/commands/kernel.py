@@ -44,7 +44,8 @@ def _render(result: Result) -> RenderableType:
     if plan["engine_utilization"] is not None:
         table.add_row("plan: engine_utilization", f"{plan['engine_utilization']:.2%}")
     for kind, error in result["error"].items():
-        table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
+        if kind != "rests_on":
+            table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
     for part in ("network", "memory", "tiles"):
         for name, value in result.get(part, {}).items():
             shown = f"{value:,}" if isinstance(value, int) else str(value)

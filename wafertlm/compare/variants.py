@@ -38,9 +38,13 @@ def variants(command: str, given: Sequence[str], vary: Sequence[str]) -> list[Va
         raise InputError("--vary: not given; write OPTION=V1,V2, such as rtl=A.toml,B.toml")
     varied_words, all_words = CommandWords(command, "--vary"), CommandWords(command, "compare")
     axes = [_axis(each) for each in vary]
+    names = [name for name, _ in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"--vary: found '{name}' twice; write all its values in one --vary")
     found = []
     for chosen in product(*(values for _, values in axes)):
-        values = dict(zip((name for name, _ in axes), chosen, strict=True))
+        values = dict(zip(names, chosen, strict=True))
         more = [word for pair in values.items() for word in varied_words.words(*pair)]
         found.append(Variant(values, all_words.read([*given, *more])))
     return found

@@ -23,6 +23,7 @@ from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
 from wafertlm.options import contents, recorded
 from wafertlm.output import complete
 from wafertlm.plmr import plmr_warnings
+from wafertlm.rests_on import subsystem
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype, computed_dtype
@@ -197,6 +198,23 @@ class IterationResult:
         high = self._cycles_at("high") / hz if is_bounded else inf
         return self._cycles_at("low") / hz, high
 
+    @property
+    def rests_on(self) -> dict[str, dict[str, Any]]:
+        """Per subsystem the share of the time, the level, and the hash of its Verilog.
+
+        Shares are of all kernels and links, one after another.
+        """
+        every = [(ran.count * ran.result.cycles, ran.result.rests_on) for ran in self.kernels]
+        found = every[0][1]
+        for name in found:
+            shares = sum(cycles * of[name]["share"] for cycles, of in every) / self.one_by_one
+            level = next((of[name]["level"] for _, of in every if of[name]["level"]), None)
+            found[name] = found[name] | {"share": shares, "level": level}
+        if self.dies is None:
+            return found
+        between = 1 - sum(own["share"] for own in found.values())
+        return found | {"links": subsystem(between, self.options.links or "perf", None)}
+
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
         """The result as ``wafertlm iteration --json`` prints it.
 
@@ -214,7 +232,11 @@ class IterationResult:
             "seconds_low": low,
             "seconds_high": high,
             "energy_j": self.energy_j,
-            "error": {"level_pct": self.level_pct, "profile_pct": profile},
+            "error": {
+                "level_pct": self.level_pct,
+                "profile_pct": profile,
+                "rests_on": self.rests_on,
+            },
             **({} if self.wafer is None else self.wafer.record()),
             **({} if self.dies is None else self.dies.record()),
             **({} if self.groups is None else self.groups.record()),

@@ -22,6 +22,7 @@ from wafertlm.asked.kernel import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
 from wafertlm.plmr import plmr_warnings
+from wafertlm.rests_on import subsystem
 from workloads.kernels.catalogue import KERNELS_OWN, moves
 from workloads.machine.spent import Spent
 from workloads.studies.profiles import profile_error
@@ -150,6 +151,17 @@ class KernelResult:
         }
 
     @property
+    def rests_on(self) -> dict[str, dict[str, Any]]:
+        """Per subsystem the share of the cycles, the level, and the hash of its Verilog."""
+        spent, setup, levels = self.spent, self.setup, self.setup.levels
+        noc, memory = spent.communication / spent.all, spent.memory / spent.all
+        return {
+            "noc": subsystem(noc, levels.noc, setup.origin()[1]),
+            "memory": subsystem(memory, levels.memory, setup.tile_hash),
+            "compute": subsystem(1 - noc - memory, levels.compute, setup.tile_hash),
+        }
+
+    @property
     def warnings(self) -> list[str]:
         """Properties of PLMR that the program breaks."""
         return plmr_warnings(self.setup.chip, [self.setup.told])
@@ -164,6 +176,7 @@ class KernelResult:
         names = ("cycles", "seconds", "utilization", "breakdown_cycles", "plan", "error")
         figures = {name: getattr(self, name) for name in names} | self.memory_figures
         tiles = None if setup.unequal is None else setup.unequal.figures()
+        figures["error"] = self.error | {"rests_on": self.rests_on}
         parts = {"network": self.network, "memory": self.memory, "tiles": tiles}
         figures |= {name: part for name, part in parts.items() if part is not None}
         figures["warnings"] = self.warnings

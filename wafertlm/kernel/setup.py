@@ -216,6 +216,14 @@ class Ground:
         with stale_allowed(self.options.allow_stale):
             return self.chip.calibration or RTL, measured_rtl_hash()
 
+    @property
+    def tile_hash(self) -> str | None:
+        """Hash of the Verilog of tiles and memory; None of chips from elsewhere."""
+        if self.chip.calibration is None:
+            return None
+        with stale_allowed(self.options.allow_stale):
+            return measured_rtl_hash()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup(Ground):

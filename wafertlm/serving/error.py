@@ -6,6 +6,7 @@ from math import fsum
 from typing import Any, NamedTuple, cast
 
 from tlm.errors import InputError
+from wafertlm.rests_on import subsystem
 from wafertlm.serving.service import Service
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
@@ -89,13 +90,13 @@ def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:
         waiting = sum(each.memory for each in spent)
         shares.append((scale * communication, scale * waiting, cycles))
     noc, memory, together = map(fsum, zip(*shares, strict=True))
-    inside = 1 - links
+    inside, verilog = 1 - links, service.origin["rtl_hash"]
     found = {
-        "noc": _of(inside * noc / together, service.options.level, service.origin["rtl_hash"]),
-        "memory": _of(inside * memory / together, "perf", None),
-        "compute": _of(inside * (1 - (noc + memory) / together), "at", None),
+        "noc": subsystem(inside * noc / together, service.options.level, verilog),
+        "memory": subsystem(inside * memory / together, "perf", None),
+        "compute": subsystem(inside * (1 - (noc + memory) / together), "at", None),
     }
-    return found | ({"links": _of(links, "perf", None)} if links else {})
+    return found | ({"links": subsystem(links, "perf", None)} if links else {})
 
 
 def _parts(service: Service, made: Made) -> list[tuple[Any, dict[Any, int]]]:
@@ -117,7 +118,3 @@ def _spent(place: Place, mapped: Mapped) -> Spent:
     return Spent.in_closed_form(
         mapped.cycles, plan.tile_matrix_cycles, plan.tile_vector_cycles, without
     )
-
-
-def _of(share: float, level: str, verilog: str | None) -> dict[str, Any]:
-    return {"share": share, "level": level, "rtl_hash": verilog or "profile only"}

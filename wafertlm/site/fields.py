@@ -47,6 +47,8 @@ RESULTS = {
         "error.nearest_pct": "The same of the nearest case.",
         "error.worst_pct": "The same of the worst case.",
         "error.profile_pct": "How far the chip's profile is from published measurements.",
+        "error.rests_on": "For network, memory and compute: share of time, level, hash of the RTL, "
+        'or "profile only".',
         "warnings": "What one should know of the figures.",
     },
     "dies": {
@@ -75,6 +77,7 @@ RESULTS = {
         "energy_j": "Of the iteration; null where the chip has no figures of energy.",
         "error.level_pct": "Error of the levels.",
         "error.profile_pct": "As for a kernel.",
+        "error.rests_on": "As for a kernel; of a wafer of dies, `links`, too.",
         "warnings": "What one should know of the figures.",
     },
     "serve": {
@@ -110,8 +113,7 @@ RESULTS = {
         "at the ends of the price's error; `note` tells of an overloaded end.",
         "error.level_pct": "Error of the iterations' time; null of GPUs.",
         "error.profile_pct": "As for a kernel.",
-        "error.rests_on": "For network, memory and compute: share of time, level, hash of the RTL, "
-        "or \"profile only\".",
+        "error.rests_on": "As for an iteration; null of GPUs.",
         "warnings": "What one should know of the figures.",
         "notes": "What else is to be said of the run.",
     },

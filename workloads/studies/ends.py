@@ -16,11 +16,12 @@ def with_ends(prices: Sequence[Any], served: Callable[[Sequence[Any]], Figures])
 
     An end is None where levels were not compared. Of a run that is overloaded it is None as well,
     as times then depend on how many requests came; ``overloaded_low`` and ``overloaded_high`` tell.
-    Prices of GPUs have no such error, and no ends.
+    Requests that all come at once are no overload. Prices of GPUs have no such error, and no ends.
 
     Args:
         prices: Of the chip, or of its pools.
-        served: Runs the requests with such prices; ``overloaded`` is 1 or 0 among its figures.
+        served: Runs the requests with such prices; ``overloaded`` is 1 or 0 among its figures, or
+            None where all come at once.
     """
     figures = served(prices)
     if not all(isinstance(price, OnTiles) for price in prices):
@@ -30,8 +31,9 @@ def with_ends(prices: Sequence[Any], served: Callable[[Sequence[Any]], Figures])
         try:
             found = served([price.at_end(end) for price in prices])
         except InputError:  # comparisons are missing or stale
-            found = dict.fromkeys(figures)
-        known = found["overloaded"] == 0.0 and not any(price.not_compared for price in prices)
+            found, known = dict.fromkeys(figures), False
+        else:
+            known = not found["overloaded"] and not any(price.not_compared for price in prices)
         ends |= {f"{name}_{end}": value if known else None for name, value in found.items()}
         ends[f"overloaded_{end}"] = found["overloaded"]
     return figures | ends

@@ -24,7 +24,10 @@ def test_levels_agree_and_at_says_its_cost(wafertlm: Wafertlm) -> None:
     assert at["stderr"] == "level at: 4,224 steps and packets, about 1 CPU-s\n"
     assert lt["stderr"] == ""
     # Nothing was held against our RTL with these constants.
-    assert at["error"] == {"level_pct": None, "profile_pct": None}
+    assert at["error"]["level_pct"] is at["error"]["profile_pct"] is None
+    rests_on = at["error"]["rests_on"]
+    assert [part["rtl_hash"] for part in rests_on.values()] == ["profile only"] * 3
+    assert sum(part["share"] for part in rests_on.values()) == pytest.approx(1)
     assert at["provenance"]["rtl_hash"] is None
 
 

@@ -129,6 +129,9 @@ def test_the_projects_mesh_through_its_specification_is_itself(
     """Engines and transfers share the banks of its tiles, too."""
     same = ("cycles", "breakdown_cycles", "error")
     found, custom = (kernel(name, "--allow-stale", *more) for more in ((), ("--rtl", project_spec)))
+    shares = [ran["error"].pop("rests_on") for ran in (found, custom)]
+    assert shares[1]["noc"] == shares[0]["noc"] | {"rtl_hash": custom["provenance"]["rtl_hash"]}
+    assert shares[1]["compute"] == shares[0]["compute"]
     assert [found[each] for each in same] == [custom[each] for each in same]
 
 
@@ -138,6 +141,9 @@ def test_the_projects_mesh_through_its_specification_is_itself(
 def test_rtl_takes_the_cycles_of_the_model(kernel: Run, name: str, grid: str) -> None:
     modelled, rtl = kernel(name, grid=grid), kernel(name, "--noc", "rtl", grid=grid)
     products = kernel(name, "--compute", "rtl", grid=grid)
+    levels = [ran["error"].pop("rests_on") for ran in (modelled, rtl, products)]
+    assert [each["noc"]["level"] for each in levels] == ["at", "rtl", "at"]
+    assert [each["compute"]["level"] for each in levels] == ["at", "at", "rtl"]
     for figure in ("cycles", "breakdown_cycles", "error"):
         assert rtl[figure] == products[figure] == modelled[figure]
     assert rtl["network"]["mesh"] == f"rtl-mesh {grid}"

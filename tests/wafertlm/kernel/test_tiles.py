@@ -45,7 +45,9 @@ def test_a_kernel_takes_the_cycles_of_its_tiles_in_verilog(
     assert ran.status == 0, ran.stderr
     result = json.loads(ran.stdout)
     exact = dict.fromkeys(["level_pct", "nearest_pct", "worst_pct"], 0.0)
+    rests_on = result["error"].pop("rests_on")
     assert result["error"] == exact | {"profile_pct": None}
+    assert {part["rtl_hash"] for part in rests_on.values()} == {result["provenance"]["rtl_hash"]}
     assert result["network"]["mesh"] == "tile mesh 2x2"
     assert sum(result["breakdown_cycles"].values()) == result["cycles"]
     assert result["utilization"] == 32**3 / (4 * macs_per_cycle * result["cycles"])

@@ -28,6 +28,7 @@ from workloads.studies.npusim.plots import draw
 from workloads.studies.npusim.served import Core, ServedCase, served_figures
 from workloads.studies.npusim.study import run_study
 from workloads.studies.npusim.tables import table_2, table_3
+from workloads.studies.rows import interval_of
 
 LAYERED = dict.fromkeys(("ttft_s", "throughput_tok_s", "expert_load_bytes"), 1.0)
 SMALL = PromptCase("qwen3-1.7b", 256, 4, "mn", "ring", 16)
@@ -70,7 +71,7 @@ def invented_stages(case: StagedCase) -> Figures:
     """As the text has it: 36 stages are 1.5 times as fast, and three times the memory 3 times."""
     sizes = next(each for each in figure_13.SRAM_MB.values() if case.sram_mb in each)
     ahead = 1.5 if case.stages == 36 else 1.0
-    return {"seconds": 3.0 / ahead if case.sram_mb == sizes[0] else 1.0 / ahead}
+    return {"ms": 3.0 / ahead if case.sram_mb == sizes[0] else 1.0 / ahead}
 
 
 def invented_single(case: SingleCase) -> Figures:
@@ -160,7 +161,7 @@ def test_claims_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "prompt_figures", alike)
     same = dict.fromkeys((*figure_11.PLOTTED, "least_tbt_s", "throughput_tok_s"), 1.0)
     monkeypatch.setattr(study, "served_figures", lambda case: same)
-    monkeypatch.setattr(study, "staged_figures", lambda case: {"seconds": 1.0})
+    monkeypatch.setattr(study, "staged_figures", lambda case: {"ms": 1.0})
     one = {"seconds": 1.0, "ttft_s": 1.0, "kept_layers": 0.0}
     monkeypatch.setattr(study, "single_figures", lambda case: one)
     far = {"formula": 2.0, "noc": 1.5, "memory": 1.0}
@@ -265,6 +266,10 @@ def test_requests_are_served() -> None:
     assert apart[0]["tbt_s"] == pytest.approx(2 * apart[1]["tbt_s"], rel=0.03)
     fused = served_figures(ServedCase(100, 20, Core(128, 120), 160))
     assert fused["latency_s"] < apart[0]["latency_s"]
+    for figures in (apart[0], fused):
+        for name in ("latency_s", "ttft_s", "tbt_s", "least_tbt_s", "throughput_tok_s"):
+            between = interval_of(figures, name)
+            assert between is not None and between[0] < figures[name] < between[1], name
     slower = served_figures(ServedCase(100, 20, Core(128, 120), 160, 28, 28, Core(128, 30)))
     assert slower["tbt_s"] > 2 * apart[1]["tbt_s"]
     assert slower["ttft_s"] == apart[1]["ttft_s"]
@@ -277,14 +282,14 @@ def test_a_prompt_on_stages() -> None:
     """What tiles keep is not loaded: of one layer a stage all, of two half."""
     prompt = figure_13.Reading(1, 15)
     least, more = (
-        {stages: staged_figures(StagedCase(stages, size, prompt))["seconds"] for stages in (36, 18)}
+        {stages: staged_figures(StagedCase(stages, size, prompt))["ms"] for stages in (36, 18)}
         for size in (64, 128)
     )
     assert least[36] < least[18]  # of one layer products fit, of two fewer for each
     assert more[36] < more[18] < least[18]
     # Each token that comes out loads again what is not kept.
-    after = staged_figures(StagedCase(18, 64, prompt._replace(outputs=5)))["seconds"]
-    kept = staged_figures(StagedCase(36, 128, prompt._replace(outputs=5)))["seconds"]
+    after = staged_figures(StagedCase(18, 64, prompt._replace(outputs=5)))["ms"]
+    kept = staged_figures(StagedCase(36, 128, prompt._replace(outputs=5)))["ms"]
     assert after - least[18] > 5 * (kept - more[36])
 
 
@@ -318,7 +323,8 @@ def test_layered_prefill_apart_loads_fewer_experts_and_takes_longer() -> None:
     chunked, layered = (
         layered_figures(LayeredCase(scheduler, 2000, 5)) for scheduler in ("chunked", "layered")
     )
-    assert None not in (*chunked.values(), *layered.values())
+    for figures in (chunked, layered):
+        assert all(interval_of(figures, name) for name in LAYERED)
     assert layered["expert_load_bytes"] < chunked["expert_load_bytes"]
     assert layered["ttft_s"] > chunked["ttft_s"]
 

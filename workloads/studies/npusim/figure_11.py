@@ -7,6 +7,7 @@ from typing import Any
 from workloads.studies.campaign import Figures
 from workloads.studies.npusim.judge import row, target
 from workloads.studies.npusim.served import SHAPES, Core, ServedCase
+from workloads.studies.rows import interval_of
 
 #: Cores for prompts, and cores that decode.
 SPLITS = ((49, 14), (42, 21), (28, 28), (21, 42))
@@ -56,7 +57,8 @@ def figure_11(found: Mapping[str, Figures], *, quick: bool) -> Iterator[dict[str
                 said = plotted[place] if lengths == LENGTHS[0] else None
                 name = f"F11/{_run(reading, lengths)}/{_split(split)}/{figure}"
                 note = f"reading {reading}; cores, links and model of the runs are not published"
-                yield row(name, figures[figure], said, "s", "perf", note)
+                between = interval_of(figures, figure)
+                yield row(name, figures[figure], said, "s", "perf", note, interval=between)
 
 
 def figure_11_targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

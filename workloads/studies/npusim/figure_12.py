@@ -8,6 +8,7 @@ from tlm.chips.area import core_mm2
 from workloads.studies.campaign import Figures
 from workloads.studies.npusim.judge import row, target
 from workloads.studies.npusim.served import ENGINES, SHAPES, Core, ServedCase, study_chip
+from workloads.studies.rows import interval_of
 
 #: Cores for prompts, which have an array of 64 x 64 and 60 GB/s, and cores that decode.
 _SPLIT, _SIDE, _HBM_GB_S, _NOC_GB_S = (42, 21), 64, 60, 160
@@ -65,11 +66,13 @@ def figure_12(found: Mapping[str, Figures]) -> Iterator[dict[str, Any]]:
         note = "{} tokens in, {} out: not published".format(*_LENGTHS)
         rate = figures["throughput_tok_s"]
         assert rate is not None
-        yield row(f"{name}/throughput", rate, PLOTTED[core], "tok/s", "perf", note)
+        between = interval_of(figures, "throughput_tok_s")
+        said = PLOTTED[core]
+        yield row(f"{name}/throughput", rate, said, "tok/s", "perf", note, interval=between)
         note = f"of {area:.1f} mm2"
-        said = PLOTTED[core] / area
-        yield row(f"{name}/by_area", rate / area, said, "tok/s/mm2", "perf", note)
-        yield row(f"{name}/tbt", figures["tbt_s"], None, "s", "perf", "mean")
+        yield row(f"{name}/by_area", rate / area, said / area, "tok/s/mm2", "perf", note)
+        between = interval_of(figures, "tbt_s")
+        yield row(f"{name}/tbt", figures["tbt_s"], None, "s", "perf", "mean", interval=between)
 
 
 def figure_12_targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -13,9 +13,11 @@ from workloads.serving.engine.run import run
 from workloads.serving.load.generator import generate
 from workloads.serving.price.group_price import GroupsPrice
 from workloads.studies.campaign import Figures
+from workloads.studies.ends import with_ends
 from workloads.studies.npusim.figure_9 import FACTOR
 from workloads.studies.npusim.judge import row, target, within_factor
 from workloads.studies.npusim.served import fused
+from workloads.studies.rows import interval_of
 
 _CHIP, _MODEL, _TENSOR, _TOKENS = "npusim-small", "qwen3-8b", 4, 128
 _CORES = 256
@@ -69,7 +71,7 @@ class StagedCase(NamedTuple):
 
 
 def staged_figures(case: StagedCase) -> Figures:
-    """Latency of the request, from its prompt to its last token."""
+    """Latency of the request from its prompt to its last token, and its ends."""
     changes = (
         f"tile.sram_kib={1024 * case.sram_mb}",
         f"memory.bandwidth_bytes_per_s={_CORES * case.reading.hbm_gb_s * 1e9}",
@@ -79,8 +81,12 @@ def staged_figures(case: StagedCase) -> Figures:
     groups = groups_on(find_tiles(_CHIP, changes), parallel)
     wanted = load.most_tokens(1, BLOCK_TOKENS)
     price = GroupsPrice(find_model(_MODEL), groups, parallel, kv_wanted_tokens=wanted)
-    scheduler = fused(case.stages, _TOKENS // _CHUNKS)
-    return {"seconds": run(load, scheduler, price)["e2e_s"]["mean"]}
+
+    def served(prices: Sequence[GroupsPrice]) -> Figures:
+        result = run(load, fused(case.stages, _TOKENS // _CHUNKS), prices[0])
+        return {"ms": 1e3 * result["e2e_s"]["mean"], "overloaded": result["overloaded"]}
+
+    return with_ends([price], served)
 
 
 def figure_13_cases() -> Iterator[StagedCase]:
@@ -94,14 +100,14 @@ def figure_13(found: Mapping[str, Figures]) -> Iterator[dict[str, Any]]:
     for name, source, stages in product(READINGS, SRAM_MB, STAGES):
         reading = READINGS[name]
         for size, said in zip(SRAM_MB[source], PLOTTED[stages], strict=True):
-            seconds = found[repr(StagedCase(stages, size, reading))]["seconds"]
-            model = None if seconds is None else 1e3 * seconds
+            figures = found[repr(StagedCase(stages, size, reading))]
+            between = interval_of(figures, "ms")
             note = (
                 f"SRAM as the {source} have it; {reading.outputs} tokens out, {reading.hbm_gb_s} "
                 "GB/s: not published"
             )
             told = f"F13/{source}-{name}/PP{stages}-S{size}/latency"
-            yield row(told, model, said, "ms", "perf", note)
+            yield row(told, figures["ms"], said, "ms", "perf", note, interval=between)
 
 
 def figure_13_targets(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from tlm.compute.base import ceil_div
 from workloads.studies.campaign import Figures
 from workloads.studies.npusim.judge import row, target
 from workloads.studies.npusim.served import Core, ServedCase
+from workloads.studies.rows import interval_of
 
 #: Prompt and output by their ratio. The paper has ratios alone; published inputs have prompts of
 #: 20, 100 and 1,000 tokens, in six chunks.
@@ -84,9 +85,12 @@ def figure_14(found: Mapping[str, Figures]) -> Iterator[dict[str, Any]]:
             lengths = f"{case.inputs} tokens in, {case.outputs} out"
             rate, said = figures["throughput_tok_s"], PLOTTED[system][place]
             note = f"{lengths}: the paper has the ratio alone"
-            yield row(f"{name}/throughput", rate, said, "tok/s", "perf", note)
+            between = interval_of(figures, "throughput_tok_s")
+            yield row(f"{name}/throughput", rate, said, "tok/s", "perf", note, interval=between)
             for figure, which in (("tbt_s", "mean"), ("least_tbt_s", "least, which is plotted")):
-                yield row(f"{name}/{figure}", figures[figure], None, "s", "perf", which)
+                between = interval_of(figures, figure)
+                of = f"{name}/{figure}"
+                yield row(of, figures[figure], None, "s", "perf", which, interval=between)
             if system == "fusion":
                 continue
             over, said_over = (

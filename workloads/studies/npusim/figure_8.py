@@ -13,8 +13,10 @@ from workloads.serving.load.generator import generate
 from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
 from workloads.studies.campaign import Figures
+from workloads.studies.ends import with_ends
 from workloads.studies.npusim.judge import row, target
 from workloads.studies.npusim.served import NO_HEAD, Core, study_chip
+from workloads.studies.rows import interval_of
 
 #: Tokens of the prompt and of the output: as published inputs have them, and 5 to 1, as the text.
 LENGTHS = {"inputs": (1024, 20), "5-to-1": (100, 20)}
@@ -60,7 +62,7 @@ class SingleCase(NamedTuple):
 
 
 def single_figures(case: SingleCase) -> Figures:
-    """Serve the request."""
+    """Serve the request, with ends by the error of the prices."""
     inputs, outputs = LENGTHS[case.lengths]
     load = generate(f"fixed:{inputs}:{outputs}", 1, math.inf, 1.0, 0)
     model, told = find_model(case.model), 1.0
@@ -71,13 +73,18 @@ def single_figures(case: SingleCase) -> Figures:
     parallel = Parallel(tensor=_TENSOR, pipeline=_STAGES)
     groups = groups_on(study_chip(case.core, _NOC_GB_S), parallel)
     price = GroupsPrice(model, groups, parallel, kv_wanted_tokens=load.most_tokens(1, BLOCK_TOKENS))
-    result = run(load, make_scheduler("continuous", SchedulerOptions()), price)
     kept = price.kernels.residencies
-    return {
-        "seconds": told * result["e2e_s"]["mean"],
-        "ttft_s": told * result["ttft_s"]["mean"],
-        "kept_layers": float(sum(each.layers for each in kept)),
-    }
+
+    def served(prices: Sequence[GroupsPrice]) -> Figures:
+        result = run(load, make_scheduler("continuous", SchedulerOptions()), prices[0])
+        return {
+            "seconds": told * result["e2e_s"]["mean"],
+            "ttft_s": told * result["ttft_s"]["mean"],
+            "kept_layers": float(sum(each.layers for each in kept)),
+            "overloaded": result["overloaded"],
+        }
+
+    return with_ends([price], served)
 
 
 class Reading(NamedTuple):
@@ -123,7 +130,8 @@ def figure_8(found: Mapping[str, Figures]) -> Iterator[dict[str, Any]]:
             name = f"F8/{reading.name}-{model}/{Core(core[1], hbm, core[0]).name}"
             seconds, said = figures["seconds"], SECONDS[model][place][at]
             assert seconds is not None
-            yield row(f"{name}/seconds", seconds, said, "s", "perf", note)
+            between = interval_of(figures, "seconds")
+            yield row(f"{name}/seconds", seconds, said, "s", "perf", note, interval=between)
             over = said / SECONDS[model][2][-1]
             fastest_told = f"S128A128H{BANDWIDTHS[-1]}"
             yield row(f"{name}/over", seconds / fastest, over, "x", "perf", f"of {fastest_told}")

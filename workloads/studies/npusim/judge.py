@@ -18,8 +18,12 @@ def row(
     *,
     within_pct: float = HELD_PCT,
     held: bool | None = None,
+    interval: list[float] | None = None,
 ) -> dict[str, Any]:
-    """A row; whether it holds is by its error, unless that is said."""
+    """A row; whether it holds is by its error, unless that is said.
+
+    ``interval`` is by the error of the prices, where requests are served.
+    """
     error = None
     if model is not None and paper:
         error = 100 * (model / paper - 1)
@@ -35,6 +39,7 @@ def row(
         "fit": False,
         "unit": unit,
         "ci95": None,
+        "interval": interval,
         "level": level,
         "level_pct": None,
         "note": note,

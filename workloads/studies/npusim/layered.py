@@ -5,7 +5,8 @@ iteration loads the experts of one group alone. It is made for cores that decode
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlm.chips import find_tiles
@@ -16,8 +17,10 @@ from workloads.serving.engine.run import run_disaggregated
 from workloads.serving.load.generator import generate
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
 from workloads.studies.campaign import Figures
+from workloads.studies.ends import with_ends
 from workloads.studies.npusim.cases import CHIP
 from workloads.studies.npusim.judge import row
+from workloads.studies.rows import interval_of
 
 _MODEL, _REQUESTS = "qwen3-30b-a3b", 20
 #: Groups of four cores in pipelines of eight: half of the chip each for prompts and for decoding.
@@ -44,7 +47,7 @@ class LayeredCase(NamedTuple):
 
 
 def layered_figures(case: LayeredCase) -> Figures:
-    """Serve the requests."""
+    """Serve the requests, with ends by the error of the prices."""
     load = generate(f"fixed:{case.inputs}:{case.outputs}", _REQUESTS, math.inf, 1.0, 0)
     prefill, decode = (
         Parallel(tensor=_TENSOR, pipeline=_STAGES, of=f"--{pool}-")
@@ -53,9 +56,15 @@ def layered_figures(case: LayeredCase) -> Figures:
     asked = GroupPools(prefill=prefill, decode=decode, prefill_units=_UNITS, decode_units=_UNITS)
     pools = make_group_pools(find_model(_MODEL), find_tiles(CHIP), asked)
     options = SchedulerOptions(token_budget=SCHEDULERS[case.scheduler])
-    result = run_disaggregated(load, make_scheduler(case.scheduler, options, _STAGES), pools)
-    figures = {name: result[name] for name in _FIGURES}
-    return figures | {"ttft_s": result["ttft_s"]["mean"]}
+
+    def served(prices: Sequence[Any]) -> Figures:
+        prefill, decode = prices
+        scheduler = make_scheduler(case.scheduler, options, _STAGES)
+        result = run_disaggregated(load, scheduler, replace(pools, prefill=prefill, decode=decode))
+        figures: Figures = {name: result[name] for name in (*_FIGURES, "overloaded")}
+        return figures | {"ttft_s": result["ttft_s"]["mean"]}
+
+    return with_ends([pools.prefill, pools.decode], served)
 
 
 def layered_cases() -> Iterator[LayeredCase]:
@@ -69,4 +78,6 @@ def layered_rows(found: Mapping[str, Figures]) -> Iterator[dict[str, Any]]:
         for name, unit in _FIGURES.items():
             of = f"NEW/layered-prefill/{case.inputs}in-{case.outputs}out-{case.scheduler}/{name}"
             note = f"{_MODEL}, prompts and decoding apart"
-            yield row(of, found[repr(case)][name], None, unit, "perf", note)
+            figures = found[repr(case)]
+            between = interval_of(figures, name)
+            yield row(of, figures[name], None, unit, "perf", note, interval=between)

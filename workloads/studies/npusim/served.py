@@ -1,7 +1,9 @@
 """What the study serves: requests that all come at once, on pipelines of single cores."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 from tlm.chips import Chip, find_tiles
 from tlm.compute.base import ceil_div
@@ -14,9 +16,11 @@ from workloads.serving.engine.run import run, run_disaggregated
 from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost
 from workloads.serving.price.group_price import GroupsPrice
+from workloads.serving.price.tile_price import End
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
 from workloads.serving.schedulers.pd_fusion import DEFAULT_CHUNK_TOKENS
 from workloads.studies.campaign import Figures
+from workloads.studies.ends import with_ends
 from workloads.studies.npusim.cases import CHIP
 
 _REQUESTS = 200
@@ -101,6 +105,12 @@ class _Watched(GroupsPrice):
 
     least_s = math.inf
 
+    def at_end(self, end: End) -> Self:
+        """See `GroupsPrice`."""
+        other = super().at_end(end)
+        other.least_s = math.inf
+        return other
+
     def cost(self, batch: Batch) -> IterationCost:
         """See `GroupsPrice`."""
         cost = super().cost(batch)
@@ -122,7 +132,7 @@ class _Watched(GroupsPrice):
 
 
 def served_figures(case: ServedCase) -> Figures:
-    """Serve the requests of a case."""
+    """Serve the requests of a case, with ends by the error of the prices."""
     load = generate(f"fixed:{case.inputs}:{case.outputs}", _REQUESTS, math.inf, 1.0, 0)
     chip, model = study_chip(case.core, case.noc_gb_s), _served_model(case.shape)
     wanted = load.most_tokens(DEFAULT_MAX_SEQUENCES, BLOCK_TOKENS)
@@ -136,23 +146,35 @@ def served_figures(case: ServedCase) -> Figures:
             decode_chip=other,
         )
         pools = make_group_pools(model, chip, asked, priced=_Watched, kv_wanted_tokens=wanted)
-        schedulers = [_chunked() for _ in range(pools.replicas[0])]
-        result = run_disaggregated(load, schedulers[0], pools, beside=schedulers[1:])
-        watched = pools.decode
-    else:
-        parallel = _parallel("--")
-        groups = groups_on(chip, parallel)
-        share = ceil_div(wanted, len(groups.pipelines[0]))
-        watched = _Watched(model, groups, parallel, kv_wanted_tokens=share)
-        schedulers = [fused(_STAGES, case.chunk_tokens) for _ in groups.pipelines[0]]
-        result = run(load, schedulers[0], watched, beside=schedulers[1:], share=watched.share)
-    assert isinstance(watched, _Watched)
+
+        def apart(prices: Sequence[_Watched]) -> Figures:
+            prefill, decode = prices
+            first, *beside = (_chunked() for _ in range(pools.replicas[0]))
+            priced = replace(pools, prefill=prefill, decode=decode)
+            return _figures(run_disaggregated(load, first, priced, beside=beside), decode)
+
+        return with_ends([pools.prefill, pools.decode], apart)
+    parallel = _parallel("--")
+    groups = groups_on(chip, parallel)
+    share = ceil_div(wanted, len(groups.pipelines[0]))
+    both = _Watched(model, groups, parallel, kv_wanted_tokens=share)
+
+    def together(prices: Sequence[_Watched]) -> Figures:
+        (watched,) = prices
+        first, *beside = (fused(_STAGES, case.chunk_tokens) for _ in groups.pipelines[0])
+        return _figures(run(load, first, watched, beside=beside, share=watched.share), watched)
+
+    return with_ends([both], together)
+
+
+def _figures(result: dict[str, Any], watched: _Watched) -> Figures:
     return {
         "latency_s": result["e2e_s"]["mean"],
         "ttft_s": result["ttft_s"]["mean"],
         "tbt_s": result["tbt_ms"]["mean"] / 1e3,
         "least_tbt_s": watched.least_s,
         "throughput_tok_s": result["throughput_tok_s"],
+        "overloaded": result["overloaded"],
     }
 
 
