@@ -15,7 +15,7 @@ import numpy as np
 from tests.bench.measure import Row
 from tests.bench.network import Note
 from wafertlm.asked.serve import ServeOptions
-from wafertlm.serving.error import level_error
+from wafertlm.serving.error import time_error
 from wafertlm.serving.interval import interval
 from wafertlm.serving.service import Service
 from workloads.serving.engine.run import Limits, Watch, run
@@ -163,7 +163,7 @@ def serve(service: Service, *, ends: bool) -> None:
     made: dict[str, Counter[Hashable]] = {}
     figures = service.run(0, None, Watch(made_of=made))
     if ends:
-        level_error(service, made)
+        time_error(service, made)
         interval(service, figures, [0], None)
 
 
