@@ -192,12 +192,8 @@ def test_what_cost_much_at_a_chip_has_the_cases_of_others() -> None:
             assert (steps is not None) == known, (chip, kernel, variant)
 
 
-@pytest.mark.parametrize(
-    ("level", "brackets", "with_kin"), [("lt", 0.85, 0.93), ("perf", 0.78, 0.93)]
-)
-def test_claims_cover_problems_that_they_do_not_know(
-    level: str, brackets: float, with_kin: float
-) -> None:
+@pytest.mark.parametrize(("level", "brackets"), [("lt", 0.85), ("perf", 0.78)])
+def test_claims_cover_problems_that_they_do_not_know(level: str, brackets: float) -> None:
     """Of each sixth problem without itself, in any variant; `perf` claims brackets alone."""
     kernels: dict[tuple[str, bool], list[ChipPoint]] = defaultdict(list)
     for point in load_chips().points:
@@ -224,7 +220,7 @@ def test_claims_cover_problems_that_they_do_not_know(
     print(f"{level}: of {count} problems without themselves {covered} lie within what others say")
     assert count > 800
     assert covered["bracket"] > brackets * count
-    assert covered["kin"] > with_kin * count
+    assert covered["kin"] > max(covered["bracket"], 0.93 * count)
 
 
 def checked(point: ChipPoint, level: str) -> Checked:

@@ -117,13 +117,17 @@ def small_layer(seed: int, folder: Path) -> dict[str, Any]:
             "decode": decode}  # fmt: skip
 
 
+#: The bounds that `tlm.level_errors` makes of 19 problems hold for 17 of these iterations.
+_NARROW = pytest.mark.xfail(reason="bounds of lt hold in 17 of 20 iterations, not 18", strict=True)
+
+
 @pytest.mark.parametrize(
-    ("seeds", "least"), [(range(3), 2), pytest.param(range(20), 17, marks=pytest.mark.slow)]
+    ("seeds", "least"),
+    [(range(3), 2), pytest.param(range(20), 18, marks=[pytest.mark.slow, _NARROW])],
 )
 def test_most_iterations_at_at_lie_between_the_bounds_of_lt(
     seeds: range, least: int, tmp_path: Path
 ) -> None:
-    """Bounds of a kernel are made to hold in 9 of 10; of these iterations they do in 17 of 20."""
     covered, widths = 0, []
     for seed in seeds:
         asked = small_layer(7000 + seed, tmp_path)
