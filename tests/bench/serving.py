@@ -67,7 +67,7 @@ class Fixed:
         spilled_tokens: int | None = None,
     ) -> DecodeCosts:
         """10 ms each."""
-        return DecodeCosts([0.01], None, [len(context_tokens)], 0.0)
+        return DecodeCosts([0.01], [None], [len(context_tokens)], 0.0)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """It has no peak."""

@@ -13,6 +13,7 @@ from wafertlm.asked.iteration import LEVELS, IterationOptions
 from wafertlm.asked.kernel import KernelOptions
 from wafertlm.asked.mapped import ON_DIES, ON_GROUPS
 from wafertlm.die_options import die_mapping
+from wafertlm.energy_notes import energy_notes
 from wafertlm.group_options import group_parallel
 from wafertlm.iteration.dies import DieIteration
 from wafertlm.iteration.groups import GroupIteration
@@ -32,6 +33,7 @@ from workloads.machine.place import Place
 from workloads.models import Model, find_model
 from workloads.models.operators import Operator
 from workloads.serving.price.cost import Batch
+from workloads.serving.price.energy import known_j
 from workloads.serving.price.grid_layer import GridOperator
 from workloads.serving.price.group_mapping import Relayout
 from workloads.serving.price.iteration import Iterations
@@ -156,8 +158,10 @@ class IterationResult:
 
     @property
     def warnings(self) -> list[str]:
-        """Properties of PLMR that kernels break."""
-        return plmr_warnings(self.ground.chip, (ran.result.setup.told for ran in self.kernels))
+        """Properties of PLMR that kernels break, and what the figures of energy leave out."""
+        chip = self.ground.chip
+        notes = [] if chip.energy is None else energy_notes(chip, self.energy_j)
+        return [*plmr_warnings(chip, (ran.result.setup.told for ran in self.kernels)), *notes]
 
     @property
     def energy_j(self) -> float | None:
@@ -168,13 +172,11 @@ class IterationResult:
         for ran in self.kernels:
             setup = ran.result.setup
             each = plan_energy_j(setup.chip, setup.place, ran.mapped.plan, setup.macs)
-            if each is None:
-                return None
             total += ran.count * each * (ran.tiles or 1)
         runs, chips = (1, 1.0) if self.dies is None else (self.dies.runs, self.dies.count)
         if self.groups is not None:
             chips = self.groups.price.share
-        return total * runs + energy.idle_w * chips * self.seconds
+        return known_j(total * runs + energy.idle_w * chips * self.seconds)
 
     @property
     def level_pct(self) -> float | None:

@@ -9,20 +9,17 @@ from wafertlm.serving.service import Service
 
 
 def notes_of_load(figures: Mapping[str, Any]) -> list[str]:
-    """That energy is unknown, and that requests came too fast.
+    """That requests came too fast.
 
     Args:
         figures: Means over the seeds, as `workloads.serving.result` has them.
     """
-    notes = []
-    if figures["energy_j"] is None:
-        notes.append("energy: the chip's profile has no figures for it")
-    if figures["overloaded"]:
-        notes.append(
-            "overloaded: requests came faster than they were served; more than one in twenty had "
-            "yet to start when the last came, so times depend on how many there were"
-        )
-    return notes
+    if not figures["overloaded"]:
+        return []
+    return [
+        "overloaded: requests came faster than they were served; more than one in twenty had "
+        "yet to start when the last came, so times depend on how many there were"
+    ]
 
 
 def notes_of_chip(service: Service) -> list[str]:

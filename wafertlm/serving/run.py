@@ -11,6 +11,7 @@ from tlm.chips.area import core_mm2
 from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm.asked.serve import ServeOptions
+from wafertlm.energy_notes import energy_notes
 from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import rests_on, time_error
 from wafertlm.serving.highest import highest_rate
@@ -132,6 +133,7 @@ def served(
         "notes": [
             f"accuracy: {profile.told}",
             *between.notes,
+            *energy_notes(service.chip, merged["energy_j"]),
             *notes_of_load(merged),
             *missed(service, merged),
             *([] if highest is None else highest.notes(merged)),

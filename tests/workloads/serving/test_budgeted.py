@@ -19,9 +19,11 @@ from workloads.serving.engine.budgeted.state import NEVER
 from workloads.serving.engine.kv import BlockPool
 from workloads.serving.engine.run import Limits, Watch, run
 from workloads.serving.load.traces import MAX_TIME_PS, Trace
+from workloads.serving.price.energy import UNKNOWN
 from workloads.serving.price.iteration import Attended, Decoded, Passed
 from workloads.serving.price.models import serving_model
-from workloads.serving.price.parts import PROMPT_BITS, Head, rounded
+from workloads.serving.price.part_price import PartPrices, Price
+from workloads.serving.price.parts import PROMPT_BITS, AnyPart, Decode, Head, rounded
 from workloads.serving.price.stage_cells import (
     attended_cell,
     decoded_cell,
@@ -120,6 +122,23 @@ def test_a_run_that_is_told_piece_by_piece_is_the_same(
     run(trace, Chunked(32), model, watch=Watch(progress=lambda done, _: told.append(done)))
     assert figures(model, trace, Chunked(32), Limits(), 2.0) == whole
     assert len(told) > 10 and told == sorted(told) and told[-1] == 30
+
+
+@pytest.mark.parametrize("jump", [True, False])
+def test_energy_of_a_run_is_not_known_if_that_of_a_stage_is_not(
+    model: TilePrice, jump: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, limits = trace_of((0, 40, 9), (0.3, 90, 20)), Limits(jump=jump)
+    assert run(trace, Chunked(32), model, limits=limits)["energy_j"] is not None
+    found = PartPrices.of
+
+    def partly(prices: PartPrices, part: AnyPart) -> Price:
+        price = found(prices, part)
+        return price._replace(joules=UNKNOWN) if isinstance(part, Decode) else price
+
+    monkeypatch.setattr(PartPrices, "of", partly)
+    partly_known = serving_model("qwen3-1.7b", "flat32")
+    assert run(trace, Chunked(32), partly_known, limits=limits)["energy_j"] is None
 
 
 def test_stages_have_cells_of_their_own() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.workloads.serving.served import trace_of
 from tlm.calibrated import stale_allowed
-from tlm.chips import load_chip
+from tlm.chips import find_tiles, load_chip
 from tlm.chips.parts import noc_timing
 from wafertlm.iteration import IterationOptions, run_iteration
 from workloads.models import load_model
@@ -133,6 +133,20 @@ def test_room_is_that_of_the_regions_and_energy_the_power_of_the_wafer() -> None
     figures = run(trace_of((0.0, 500, 20)), make_scheduler("continuous", SchedulerOptions()), PRICE)
     assert figures["energy_j"] == pytest.approx(15e3 * figures["span_s"])
     assert figures["ttft_s"]["mean"] > 20 * figures["tbt_ms"]["mean"] / 1e3
+
+
+@pytest.mark.parametrize("figure", ["hop_byte_pj", "sram_byte_pj"])
+def test_energy_is_not_known_where_a_part_of_it_is_not(figure: str) -> None:
+    """Plans of these kernels do not say what they move, nor what their engine reads."""
+    price = WaferPrice(MODEL, find_tiles("wse2", (f"energy.{figure}=0.15",)))
+    batch = Batch(((500, 0),), 1, 4096, 2)
+    assert price.cost(batch).energy_j is None
+    assert price.decode_costs(1, np.array([4096])).energy_j == [None]
+    figures = run(trace_of((0.0, 500, 20)), make_scheduler("continuous", SchedulerOptions()), price)
+    assert figures["energy_j"] is None
+    # Known again as soon as what is not known takes none.
+    whole = WaferPrice(MODEL, find_tiles("wse2", ("energy.flop_pj=0.5",))).cost(batch).energy_j
+    assert whole is not None and whole > 0
 
 
 def test_pools_have_tiles_of_their_own() -> None:

@@ -48,7 +48,7 @@ def summary(
       engines weighted by their share of the chip.
     - Energy is what the iterations take, what crosses between pools, and static power over that
       time, of units in no pool too; per output token, and per token of prompt and output. It is
-      None where a chip's profile has no figures for it.
+      None where a part of it is not known.
     - ``pools`` has the same by engine if there are several, and the ``link`` between them.
     """
     figures = recorder.summary()

@@ -152,7 +152,7 @@ class IterationCost(NamedTuple):
 
     Attributes:
         seconds: Its time, positive, host time included.
-        energy_j: Its dynamic energy; None where the chip's profile has no figures for it.
+        energy_j: Its dynamic energy; None where that is not known.
         expert_bytes: Bytes of expert weights read, over all mixture-of-experts layers.
         made_of: What it is counted as; nothing where nobody asks.
     """
@@ -168,14 +168,14 @@ class DecodeCosts(NamedTuple):
 
     Attributes:
         seconds: Time of an iteration of each run.
-        energy_j: Its dynamic energy; None where the chip's profile has no figures for it.
+        energy_j: Its dynamic energy; None where that is not known.
         times: Iterations of each run, one after the other.
         expert_bytes: Of every iteration: they compute as many tokens.
         made_of: What an iteration of each run is counted as; nothing where nobody asks.
     """
 
     seconds: Sequence[float]
-    energy_j: Sequence[float] | None
+    energy_j: Sequence[float | None]
     times: Sequence[int]
     expert_bytes: float
     made_of: Sequence[Sequence[Hashable]] = ()

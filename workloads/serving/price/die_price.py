@@ -24,6 +24,7 @@ from workloads.serving.price.cost import (
 )
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Link, Routing
 from workloads.serving.price.die_plan import DiePlan, DiePlanner
+from workloads.serving.price.energy import known_j
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Price
@@ -224,11 +225,9 @@ class DiesPrice(PlannedPrice):
         return macs_of(work, self._model) / (dies * of_die * span_s)
 
     def _joules(self, plan: DiePlan) -> float | None:
-        """Of all dies, links not counted; None without figures."""
-        if self._chip.energy is None:
-            return None
+        """Of all dies, links not counted; None where that is not known."""
         of_die = sum(count * self._prices.of(part).joules for part, count in plan.counted())
-        return of_die * self._dies.groups.dies
+        return known_j(of_die * self._dies.groups.dies)
 
     def _expert_bytes(self, plan: DiePlan) -> float:
         """Bytes of experts' weights that all dies read."""

@@ -7,12 +7,15 @@ runs is not part of it: that is the model's ``static_power_w``. Per-token figure
 alone or by prompt and output tokens, are made of both by the run's summary.
 """
 
+from math import isnan, nan
 from typing import NamedTuple
 
 from tlm.chips import TileEnergy
 from tlm.chips.gpu import GpuEnergy
 
 _PJ = 1e-12
+#: Joules of what has no figures: no sum that it is part of is known, either.
+UNKNOWN = nan
 # Operands of a product pass SRAM once for each tile of 128 x 128 results: two operands of 2 bytes
 # for 128 multiply-accumulates each.
 SRAM_BYTES_PER_FLOP = 2 * 2 / 128 / 2
@@ -60,12 +63,19 @@ class TileTraffic(NamedTuple):
     memory_hops: float
 
 
-def kernel_energy_j(figures: TileEnergy, traffic: TileTraffic) -> float:
-    """Energy of a kernel's operations on tiles.
+def known_j(joules: float) -> float | None:
+    """None of what is not known."""
+    return None if isnan(joules) else joules
+
+
+def kernel_energy_j(figures: TileEnergy | None, traffic: TileTraffic) -> float:
+    """Energy of a kernel's operations on tiles; `UNKNOWN` without figures.
 
     What is delivered to a tile is written to its local memory, from which the matrix engine reads
     its operands: at least all that was delivered.
     """
+    if figures is None:
+        return UNKNOWN
     delivered = traffic.delivered_bytes
     operand_bytes = max(traffic.operand_bytes, delivered)
     byte_hops = delivered + traffic.memory_bytes * traffic.memory_hops

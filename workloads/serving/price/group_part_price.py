@@ -66,8 +66,8 @@ class GroupPrices:
             for each in kernels:
                 macs = KERNELS[each.mapped.kernel].macs(each.mapped.sizes, each.mapped.choices)
                 of_one = plan_energy_j(self._chip, each.ground.place, each.mapped.plan, macs)
-                joules += (of_one or 0.0) * each.times * each.ground.tiles
-            if self._chip.energy is not None and _loads(part):
+                joules += of_one * each.times * each.ground.tiles
+            if _loads(part):
                 loaded = TileTraffic(0.0, 0.0, self._model.expert_bytes, 0.0, 0.0)  # by no kernel
                 joules += kernel_energy_j(self._chip.energy, loaded)
             cycles = sum(each.cycles for each in kernels) * self._ratio(part)

@@ -15,6 +15,7 @@ from workloads.models import Model
 from workloads.serving.price.cost import Work, macs_of
 from workloads.serving.price.die_plan import DiePlan, stretches_of
 from workloads.serving.price.die_price import stage_weight_bytes
+from workloads.serving.price.energy import known_j
 from workloads.serving.price.group_kernels import GroupKernels
 from workloads.serving.price.group_part_price import GroupPrices
 from workloads.serving.price.group_plan import GroupPlanner
@@ -195,10 +196,8 @@ class GroupsPrice(PlannedPrice):
         return left // max(1, of_token) // BLOCK_TOKENS * BLOCK_TOKENS
 
     def _joules(self, plan: DiePlan) -> float | None:
-        """Of a pipeline; None without figures."""
-        if self._chip.energy is None:
-            return None
-        return sum(count * self._prices.of(part).joules for part, count in plan.counted())
+        """Of a pipeline; None where that is not known."""
+        return known_j(sum(count * self._prices.of(part).joules for part, count in plan.counted()))
 
     def _expert_bytes(self, plan: DiePlan) -> float:
         return sum(count * self._prices.of(part).expert_bytes for part, count in plan.counted())

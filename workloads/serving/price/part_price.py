@@ -38,7 +38,7 @@ from workloads.serving.price.residency import Residency
 
 
 class Price(NamedTuple):
-    """Of some kernels: cycles, joules, and bytes of experts' weights."""
+    """Of some kernels: cycles, joules (`energy.UNKNOWN`: not known), bytes of experts' weights."""
 
     cycles: float = 0.0
     joules: float = 0.0
@@ -171,9 +171,9 @@ class PartPrices:
         joules = 0.0
         for mapping, mapped in self.plans(part):
             macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
-            joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
+            joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs)
         cycles, read = sum(self._cycles(part)), self._expert_bytes(part)
-        if isinstance(part, Kept | Unneeded) and self._chip.energy is not None:
+        if isinstance(part, Kept | Unneeded):
             loaded = TileTraffic(0.0, 0.0, read, 0.0, 0.0)  # by no kernel
             joules += kernel_energy_j(self._chip.energy, loaded)
         self._prices[part] = Price(cycles, joules, read)

@@ -65,7 +65,7 @@ class _Plan(NamedTuple):
 
     Attributes:
         plan: What runs.
-        joules: Of all units; None without figures.
+        joules: Of all units; None where that is not known.
         expert_bytes: Bytes of experts' weights that they read.
         seconds: At the ends of the prices' error at which it was asked for, and between them.
     """
@@ -149,12 +149,10 @@ class PlannedPrice(OfModel, ABC):
         found = [
             self._decoding(sequences, seen - width, width, in_sram) for seen, in_sram, _ in runs
         ]
-        energy = None
-        if self._chip.energy is not None:
-            energy = [each.joules or 0.0 for each in found]
         made_of = [(each.plan,) for each in found] if self._end is None else ()
         times = [count for *_, count in runs]
         seconds = [each.seconds[self._end] for each in found]
+        energy = [each.joules for each in found]
         return DecodeCosts(seconds, energy, times, found[0].expert_bytes, made_of)
 
     def _decoding(self, sequences: int, context: int, width: int, kept: int) -> _Plan:
@@ -186,7 +184,7 @@ class PlannedPrice(OfModel, ABC):
 
     @abstractmethod
     def _joules(self, plan: DiePlan) -> float | None:
-        """Of all units; None without figures."""
+        """Of all units; None where that is not known."""
 
     @abstractmethod
     def _expert_bytes(self, plan: DiePlan) -> float:

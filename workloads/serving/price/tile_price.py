@@ -37,6 +37,7 @@ from workloads.serving.price.cost import (
     layers_in_sram,
     macs_of,
 )
+from workloads.serving.price.energy import known_j
 from workloads.serving.price.iteration import DecodingOnly, Iterations, Keeping, Stage
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
@@ -210,10 +211,9 @@ class TilePrice(OfModel):
         """Price of an iteration."""
         stages = self._parts.stages(batch)
         cycles, joules, read = self._sum(stages)
-        energy_j = None if self._chip.energy is None else joules
         # Only the run at the centre is asked what it was made of.
         made_of = stages if self._end is None else ()
-        return IterationCost(cycles / self._chip.clock_hz, energy_j, read, made_of)
+        return IterationCost(cycles / self._chip.clock_hz, known_j(joules), read, made_of)
 
     @property
     def clock_hz(self) -> float:
@@ -254,7 +254,7 @@ class TilePrice(OfModel):
         clock_hz = self._chip.clock_hz
         return DecodeCosts(
             [price.cycles / clock_hz for price, _ in found],
-            None if self._chip.energy is None else [price.joules for price, _ in found],
+            [known_j(price.joules) for price, _ in found],
             times,
             found[0][0].expert_bytes,
             [stages for _, stages in found] if self._end is None else (),

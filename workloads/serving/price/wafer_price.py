@@ -29,6 +29,7 @@ from workloads.serving.price.cost import (
     Work,
     macs_of,
 )
+from workloads.serving.price.energy import known_j
 from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapped
@@ -79,7 +80,7 @@ class GridPrices:
                 self._used.add((mapped.kernel, grid.variant(mapped), memory))
                 macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
                 cycles += mapped.cycles
-                joules += plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs) or 0.0
+                joules += plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs)
             self._prices[placed] = Price(cycles, joules)
         return self._prices[placed]
 
@@ -224,10 +225,9 @@ class WaferPrice(OfModel):
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         runs = [(context, len(list(alike))) for context, alike in groupby(contexts)]
         plans = [self._decoding(sequences, context, width) for context, _ in runs]
-        joules = [each for plan in plans if (each := self._joules(plan)) is not None]
         return DecodeCosts(
             [self._seconds(plan) for plan in plans],
-            joules or None,
+            [self._joules(plan) for plan in plans],
             [count for _, count in runs],
             0.0,
             [(plan,) for plan in plans],
@@ -261,12 +261,12 @@ class WaferPrice(OfModel):
         return low if self._end == "low" else high
 
     def _joules(self, planned: Planned) -> float | None:
-        if self._wafer.chip.energy is None:
-            return None
-        return sum(
-            item.times * self._joules_of(phase.regions.side, item)
-            for phase in planned.phases
-            for item in phase.items
+        return known_j(
+            sum(
+                item.times * self._joules_of(phase.regions.side, item)
+                for phase in planned.phases
+                for item in phase.items
+            )
         )
 
     def _joules_of(self, side: int, item: Item) -> float:

@@ -23,7 +23,7 @@ class Usage:
         busy_ps: Time they took.
         decoded: Decoding requests of each.
         decode_iterations: How many had any.
-        energy_pj: Dynamic energy; None where the chip's profile has no figures for it.
+        energy_pj: Dynamic energy; None where that of an iteration is not known.
         expert_bytes: Bytes of expert weights read.
         work: All that was computed.
         made_of: What the iterations were made of, and how often.
@@ -90,13 +90,10 @@ class Usage:
                 self.made_of[part] += count
         self._spend(costs.energy_j, times)
 
-    def _spend(self, joules: Sequence[float | None] | None, times: Sequence[int]) -> None:
+    def _spend(self, joules: Sequence[float | None], times: Sequence[int]) -> None:
         """Energy of iterations, of as many as ``times`` each."""
-        if joules is None or self.energy_pj is None:
-            self.energy_pj = None
-            return
         for each, count in zip(joules, times, strict=False):
-            if each is None:
+            if each is None or self.energy_pj is None:
                 self.energy_pj = None
                 return
             self.energy_pj += round(each * PJ_PER_J) * count

@@ -163,7 +163,7 @@ class BudgetedEngine:
         tokens, pairs, rows = (at[each] for each in (Field.TOKENS, Field.PAIRS, Field.LOGIT_ROWS))
         usage.work = Work(tokens * layers, pairs * layers, rows)
         energy_pj = at[Field.ENERGY_UNITS] * ENERGY_UNIT + at[Field.ENERGY_PJ]
-        usage.energy_pj = None if self._model.static_power_w is None else energy_pj
+        usage.energy_pj = None if at[Field.ENERGY_UNKNOWN] else energy_pj
         counted = self._stages.counted(self._prices.times, self._model.stage)
         usage.made_of, usage.expert_bytes = counted.made_of, counted.expert_bytes
 

@@ -61,6 +61,9 @@ def spend(at: Numbers[int], prices: StagePrices, queues: Queues, stages: int, ti
         cell = queues.cells[stage]
         prices.times[cell] += times
         joules += prices.joules[cell]
+    if np.isnan(joules):
+        at[Field.ENERGY_UNKNOWN] = 1
+        return
     at[Field.ENERGY_PJ] += int(np.rint(joules * _PJ_PER_J)) * times
     at[Field.ENERGY_UNITS] += at[Field.ENERGY_PJ] // ENERGY_UNIT
     at[Field.ENERGY_PJ] %= ENERGY_UNIT

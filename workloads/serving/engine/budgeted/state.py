@@ -64,6 +64,7 @@ class Field(IntEnum):
     LOGIT_ROWS = auto()
     ENERGY_PJ = auto()  # modulo `ENERGY_UNIT`
     ENERGY_UNITS = auto()  # and how often that
+    ENERGY_UNKNOWN = auto()  # 1: that of a stage is
 
 
 ENERGY_UNIT = 1 << 61
