@@ -17,7 +17,7 @@ from wafertlm.energy_notes import energy_notes
 from wafertlm.group_options import group_parallel
 from wafertlm.iteration.dies import DieIteration
 from wafertlm.iteration.groups import GroupIteration
-from wafertlm.iteration.wafer import WaferIteration
+from wafertlm.iteration.wafer import Key, WaferIteration
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import hold_cost, run_setup
 from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
@@ -64,7 +64,7 @@ class Ran:
         mapped: How.
         count: How often it runs.
         result: What came of one run.
-        tiles: Tiles of a group that each run it side by side; None: it is of no group.
+        tiles: Tiles of a group, or lines of a wafer, that run it side by side; None: of neither.
     """
 
     operator: Operator | GridOperator | Relayout
@@ -140,9 +140,13 @@ class IterationResult:
             return self.groups.cycles({each.mapped: cycles for each, cycles in ran}.__getitem__)
         if self.wafer is None:
             return sum(each.count * cycles for each, cycles in ran)
-        placed = zip(self.wafer.kernels(), ran, strict=True)
-        of = {(side, operator): cycles for (side, operator, *_), (_, cycles) in placed}
-        return self.wafer.cycles(lambda *key: of[key])
+        return self.wafer.cycles(self._of_wafer(end))
+
+    def _of_wafer(self, end: End | None) -> Callable[[Key], float]:
+        """Cycles of the kernels of a wafer's regions, at an end of their error."""
+        assert self.wafer is not None
+        ran = zip(self.wafer.kernels(), self.kernels, strict=True)
+        return {key: each.cycles_at(end) for (key, *_), each in ran}.__getitem__
 
     @property
     def one_by_one(self) -> float:
@@ -239,7 +243,7 @@ class IterationResult:
                 "profile_pct": profile,
                 "rests_on": self.rests_on,
             },
-            **({} if self.wafer is None else self.wafer.record()),
+            **({} if self.wafer is None else self.wafer.record(self._of_wafer(None))),
             **({} if self.dies is None else self.dies.record()),
             **({} if self.groups is None else self.groups.record()),
             **({} if self.residency is None else {"residency": self.residency.record()}),
@@ -338,8 +342,8 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
     wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
     if wafer is not None:
         of_regions = [
-            PlannedKernel(operator, mapped, count, wafer.grounds[side])
-            for side, operator, mapped, count in wafer.kernels()
+            PlannedKernel(operator, mapped, count, wafer.grounds[grid], lines)
+            for (grid, operator), mapped, count, lines in wafer.kernels()
         ]
         return PlannedIteration(of_regions, wafer=wafer)
     ground = grounded(asked)

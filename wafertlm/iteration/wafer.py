@@ -1,7 +1,8 @@
 """One iteration on a chip without off-chip memory: weights, keys and values stay in its tiles."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tlm.errors import InputError
@@ -11,11 +12,15 @@ from wafertlm.kernel.setup import Ground, grounded
 from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import GridOperator
+from workloads.serving.price.group_mapping import Relayout
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.wafer import Item, Planned, Wafer
+from workloads.serving.price.reshuffle import Reshuffle
+from workloads.serving.price.wafer import AnyPart, Item, Planned, Wafer
 
-#: Cycles of a kernel's run: of an operator, on a grid of some side.
-Cycles = Callable[[int, GridOperator], float]
+#: A kernel of an iteration: its tiles, and what it computes there, or moves.
+Key = tuple[tuple[int, int], GridOperator | Relayout]
+#: Cycles of a kernel's run.
+Cycles = Callable[[Key], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,12 @@ class WaferIteration:
     Attributes:
         wafer: The chip's grids.
         planned: What runs where.
-        grounds: Tiles of a region, by the side.
+        grounds: Tiles of a region, or of a line of the chip, by rows and columns.
     """
 
     wafer: Wafer
     planned: Planned
-    grounds: dict[int, Ground]
+    grounds: dict[tuple[int, int], Ground]
 
     @classmethod
     def of(cls, options: KernelOptions, model: Model, batch: Batch) -> "WaferIteration":
@@ -57,35 +62,44 @@ class WaferIteration:
         decode = wafer.decode_side(max(new + before, -(-batch.decode_context_tokens // requests)))
         prefill = wafer.prefill_side(new, before) if new > 1 else decode
         planned = wafer.planned(batch, prefill, decode)
-        sides = {phase.regions.side for phase in planned.phases}
-        return cls(
-            wafer,
-            planned,
-            {side: grounded(replace(options, grid=f"{side}x{side}")) for side in sorted(sides)},
-        )
+        found = cls(wafer, planned, {})
+        for (grid, _), *_ in found.kernels():
+            if grid not in found.grounds:
+                found.grounds[grid] = grounded(replace(options, grid=f"{grid[0]}x{grid[1]}"))
+        return found
 
-    def kernels(self) -> list[tuple[int, GridOperator, Mapped, int]]:
-        """Side of the grid, operator, plan, and how often it runs, in the order of a layer."""
-        found: dict[tuple[int, GridOperator], tuple[Mapped, int]] = {}
-        for phase in self.planned.phases:
-            side = phase.regions.side
-            for item in phase.items:
-                for part, count in item.parts:
-                    for operator, mapped in self.wafer.mapping(side).of(part):
-                        _, before = found.get((side, operator), (mapped, 0))
-                        found[side, operator] = mapped, before + count * item.times
-        return [(*key, *value) for key, value in found.items()]
+    def kernels(self) -> list[tuple[Key, Mapped, int, int | None]]:
+        """Kernels, their plans, how often each runs, and on how many lines of the chip, if on any.
+
+        In the order of a layer, and reshuffles behind.
+        """
+        found: dict[Key, tuple[Mapped, int, int | None]] = {}
+        for side, item in self.planned.items():
+            for part, count in item.parts:
+                for key, mapped, lines in self._of(side, part):
+                    _, before, _ = found.get(key, (mapped, 0, None))
+                    found[key] = mapped, before + count * item.times, lines
+        return [(key, *value) for key, value in found.items()]
+
+    def _of(self, side: int, part: AnyPart) -> Iterator[tuple[Key, Mapped, int | None]]:
+        """Kernels of a part, their plans, and of how many lines of the chip each is, if of any."""
+        if not isinstance(part, Reshuffle):
+            for operator, mapped in self.wafer.mapping(side).of(part):
+                yield ((side, side), operator), mapped, None
+            return
+        name = f"reshuffle to {part.target.side}x{part.target.side}"
+        for line, mapped in self.wafer.reshuffled(part):
+            moved, place = Relayout(name, *mapped.sizes), line.place
+            yield ((place.rows, place.cols), moved), mapped, line.lines
 
     def cycles(self, of: Cycles) -> float:
         """Cycles of all phases, by those of the kernels."""
+        return self.planned.cycles(partial(self._cycles, of))
 
-        def cycles(side: int, item: Item) -> float:
-            grid = self.wafer.mapping(side)
-            return item.total(lambda part: sum(of(side, operator) for operator, _ in grid.of(part)))
+    def _cycles(self, of: Cycles, side: int, item: Item) -> float:
+        return item.total(lambda part: sum(of(key) for key, *_ in self._of(side, part)))
 
-        return self.planned.cycles(cycles)
-
-    def record(self) -> dict[str, Any]:
+    def record(self, of: Cycles) -> dict[str, Any]:
         """Where it ran, for the result."""
         return {
             "regions": {
@@ -102,5 +116,5 @@ class WaferIteration:
                 }
                 for phase in self.planned.phases
             },
-            "reshuffle_cycles": round(self.planned.reshuffle_cycles),
+            "reshuffle_cycles": round(self.planned.reshuffle_cycles(partial(self._cycles, of))),
         }

@@ -3,13 +3,12 @@
 import pytest
 
 from tlm.chips import load_chip
-from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import load_model
 from workloads.serving.price.grid_layer import check_grid_model, grid_operators
 from workloads.serving.price.parts import Decode, Layer, Prompt
-from workloads.serving.price.regions import regions_of, reshuffle_cycles
+from workloads.serving.price.regions import regions_of
 
 SIDE, CONTEXT = 420, 4095
 MODEL = load_model("llama3-8b")
@@ -54,11 +53,3 @@ def test_regions_hold_all_layers_and_fill_and_drain() -> None:
     assert six.bubble_pct(1) == pytest.approx(100 * 5 / 6)
     with pytest.raises(InputError, match="has 921x921 tiles, found 1000x1000"):
         regions_of(MODEL, chip, 1000)
-
-
-def test_a_reshuffle_crosses_the_middle_of_the_chip() -> None:
-    chip = load_chip("wse2")
-    timing, far = noc_timing(chip), chip.grid.rows + chip.grid.cols
-    assert reshuffle_cycles(chip, timing, 0) == far
-    # A quarter of the bytes, 4 a cycle over each of 921 links.
-    assert reshuffle_cycles(chip, timing, 16 * 921 * 10) == far + 10

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tests.workloads.serving.served import trace_of
 from tlm.calibrated import stale_allowed
 from tlm.chips import find_tiles, load_chip
-from tlm.chips.parts import noc_timing
 from wafertlm.iteration import IterationOptions, run_iteration
 from workloads.models import load_model
 from workloads.serving.engine.pools import make_pools
@@ -16,7 +15,7 @@ from workloads.serving.engine.run import run
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.parts import Decode, Layer, Part, Prompt, rounded
-from workloads.serving.price.regions import reshuffle_cycles
+from workloads.serving.price.reshuffle import Reshuffle
 from workloads.serving.price.wafer import Item, Phase, Planned, Wafer
 from workloads.serving.price.wafer_price import WaferPrice
 from workloads.serving.schedulers import SchedulerOptions, make_scheduler
@@ -85,7 +84,7 @@ def test_a_short_chunk_goes_token_by_token_where_decoding_is() -> None:
         if hasattr(placed.part, "tokens")
     }
     assert tokens == {1}
-    assert long.made_of[0].reshuffle_cycles > 0 == short.made_of[0].reshuffle_cycles
+    assert len(long.made_of[0].reshuffles) == 2 and not short.made_of[0].reshuffles
     layers = PRICE.cost(Batch(((4, 1024),), 0, 0, 0, range(8)))
     assert layers.seconds == pytest.approx(short.seconds / 4)
 
@@ -101,7 +100,7 @@ def test_prompts_go_where_they_take_the_fewest_cycles(
     """Found as if all ways were planned, of which many need not be."""
     wafer, sides, layers = Wafer(MODEL, load_chip("wse2")), (840, 300), MODEL.layers
     batch = Batch(tuple(prefills), decoding, 900 * decoding, decoding)
-    alone = Planned(wafer.planned(Batch((), decoding, 900 * decoding, decoding), *sides).phases, 0)
+    alone = wafer.planned(Batch((), decoding, 900 * decoding, decoding), *sides)
     whole, tokens = [], []
     for new, context in ((rounded(each) for each in chunk) for chunk in prefills):
         seen: Part = Decode(1, 1, rounded(context + new // 2), None)
@@ -117,12 +116,13 @@ def test_prompts_go_where_they_take_the_fewest_cycles(
     moved = MODEL.weight_bytes + MODEL.kv_bytes_per_token * (
         sum(map(sum, prefills)) + 900 * decoding
     )
-    reshuffle = reshuffle_cycles(wafer.chip, noc_timing(wafer.chip), moved)
+    there, back = (wafer.regions(side) for side in sides)
+    ways = Reshuffle(back, there), Reshuffle(there, back)
+    reshuffles = [Item(((way, way.pieces(moved, 921, 921)),), 1) for way in ways]
     least = [min(both, key=lambda item: of(300, item)) for both in zip(whole, tokens, strict=True)]
-    ways = (840, whole, 2 * reshuffle), (300, least, 0.0)
     every = [
-        Planned((Phase("prefill", wafer.regions(side), tuple(items)), *alone.phases), moves)
-        for side, items, moves in ways
+        Planned((Phase("prefill", wafer.regions(side), tuple(items)), *alone.phases), tuple(moves))
+        for side, items, moves in ((840, whole, reshuffles), (300, least, []))
     ]
     assert wafer.planned(batch, *sides) == min(every, key=lambda planned: planned.cycles(of))
 
@@ -152,7 +152,7 @@ def test_energy_is_not_known_where_a_part_of_it_is_not(figure: str) -> None:
 def test_pools_have_tiles_of_their_own() -> None:
     pools = make_pools("llama3-8b", "wse2")
     prompts = pools.prefill.cost(Batch(((2048, 0),), 0, 0, 1))
-    assert prompts.made_of[0].reshuffle_cycles == 0
+    assert not prompts.made_of[0].reshuffles
     assert pools.prefill.static_power_w + pools.decode.static_power_w == pytest.approx(15e3)
     assert pools.decode.kv_capacity_tokens < PRICE.kv_capacity_tokens
 
@@ -164,3 +164,20 @@ def test_ends_are_those_of_the_comparisons() -> None:
     assert low <= first <= high
     assert low < high
     assert PRICE.cost(ONE).seconds == first
+
+
+def test_reshuffles_have_ends_like_any_kernel() -> None:
+    """And are as long as the command prints, which runs them as kernels."""
+    batch = Batch(((4096, 0),), 0, 0, 1)
+    placed = [
+        each
+        for each in PRICE.parts({PRICE.cost(batch).made_of[0]: 1})
+        if isinstance(each.part, Reshuffle)
+    ]
+    assert len(placed) == 2
+    with stale_allowed(True):
+        for each in placed:
+            low, high = PRICE.prices.ends(each)
+            assert low < PRICE.prices.of(each).cycles < high
+    options = IterationOptions(model="llama3-8b", chip="wse2", allow_stale=True, prefill=("4096",))
+    assert run_iteration(options).cycles == round(PRICE.cost(batch).seconds * HZ)

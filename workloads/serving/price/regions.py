@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from tlm.chips import Chip
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from tlm.interconnect.zero_load import NocTiming
 from workloads.models import Model
 from workloads.serving.price.grid_layer import width
 
@@ -95,18 +94,3 @@ def _layer_bytes(model: Model, side: int) -> int:
     )
     kept = ceil_div(model.kv_heads * model.head_dim, side)
     return _BYTES * hidden * (2 * queries + 2 * kept + 3 * ffn)
-
-
-def reshuffle_cycles(chip: Chip, timing: NocTiming, moved_bytes: float) -> float:
-    """Cycles in which bytes find new places anywhere on the chip: no less than this.
-
-    Args:
-        chip: The chip.
-        timing: Of its network.
-        moved_bytes: How many.
-
-    A quarter of them cross its middle in either direction, over as many links as it has rows; the
-    last ones have the whole way to go.
-    """
-    rows, cols = chip.grid.rows, chip.grid.cols
-    return moved_bytes / (4 * rows * timing.flit_bytes) + (rows + cols) * timing.hop_cycles

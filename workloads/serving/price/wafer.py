@@ -2,10 +2,10 @@
 
 Requests pass the regions of a phase one behind another, each with kernels of its own. Weights are
 at rest where decoding needs them. Prompts may run on a grid of another side: then weights, keys and
-values are reshuffled before and after.
+values are reshuffled before and after (`workloads.serving.price.reshuffle`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from heapq import heapify, heapreplace
@@ -13,21 +13,27 @@ from math import prod
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.chips.parts import noc_timing
-from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.network import Network, chip_network
-from workloads.machine.place import chip_place
+from workloads.machine.place import Place, chip_place
 from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import check_grid_model
 from workloads.serving.price.grid_mapping import GridMapping
+from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.parts import Decode, Head, Layer, Part, Prompt, rounded
-from workloads.serving.price.regions import Regions, regions_of, reshuffle_cycles
+from workloads.serving.price.regions import Regions, regions_of
+from workloads.serving.price.reshuffle import Line, Reshuffle, reshuffled
 
 #: Sides of regions that are tried are multiples of this, as in the published tables.
 _STEP = 30
+#: In place of a side: all tiles of the chip.
+WHOLE = 0
+
+
+#: A part of an iteration.
+AnyPart = Part | Reshuffle
 
 
 class Item(NamedTuple):
@@ -38,10 +44,10 @@ class Item(NamedTuple):
         times: How many there are.
     """
 
-    parts: tuple[tuple[Part, int], ...]
+    parts: tuple[tuple[AnyPart, int], ...]
     times: int
 
-    def total(self, of: Callable[[Part], float]) -> float:
+    def total(self, of: Callable[[AnyPart], float]) -> float:
         """Of one request, on one region after another: cycles, or joules."""
         return sum(count * of(part) for part, count in self.parts)
 
@@ -79,19 +85,29 @@ class Planned(NamedTuple):
 
     Attributes:
         phases: One or two.
-        reshuffle_cycles: Of weights, keys and values on their ways to the grid of prompts and back.
+        reshuffles: Of weights, keys and values to the grid of prompts, and back.
     """
 
     phases: tuple[Phase, ...]
-    reshuffle_cycles: float
+    reshuffles: tuple[Item, ...] = ()
 
     def cycles(self, of: Callable[[int, Item], float]) -> float:
-        """Of all, by the cycles of a request on grids of some side."""
-        total = self.reshuffle_cycles
+        """Of all, by the cycles of a request, or a reshuffle, on grids of some side."""
+        total = self.reshuffle_cycles(of)
         for phase in self.phases:
             side = phase.regions.side
             total += phase.cycles(partial(of, side))
         return total
+
+    def reshuffle_cycles(self, of: Callable[[int, Item], float]) -> float:
+        """Of the reshuffles."""
+        return sum(of(WHOLE, item) for item in self.reshuffles)
+
+    def items(self) -> Iterator[tuple[int, Item]]:
+        """All requests and reshuffles, each with the side of its grid."""
+        for phase in self.phases:
+            yield from ((phase.regions.side, item) for item in phase.items)
+        yield from ((WHOLE, item) for item in self.reshuffles)
 
 
 class Wafer:
@@ -129,15 +145,19 @@ class Wafer:
         self._regions: dict[int, Regions] = {}
         self._known: dict[tuple[int, Item], float] = {}
         self._chosen: dict[tuple[int, Item], Item] = {}
+        self._reshuffled: dict[Reshuffle, list[tuple[Line, Mapped]]] = {}
 
     def mapping(self, side: int) -> GridMapping:
         """Plans on a grid of some side."""
         if side not in self._mappings:
-            timing, combines, _ = self._network
-            place = chip_place(self.chip, (side, side), timing, *self._bits)
-            place = replace(place, in_network=combines)
+            place = self._place(side, side)
             self._mappings[side] = GridMapping(self.model, place, choices=self._choices)
         return self._mappings[side]
+
+    def _place(self, rows: int, cols: int) -> Place:
+        timing, combines, _ = self._network
+        place = chip_place(self.chip, (rows, cols), timing, *self._bits)
+        return replace(place, in_network=combines)
 
     def regions(self, side: int) -> Regions:
         """Regions of some side.
@@ -166,12 +186,12 @@ class Wafer:
         prompts, decoding = self._prompts(batch), self._decoding(batch)
         after = () if not decoding else (Phase("decode", self.regions(decode), decoding),)
         if not prompts:
-            return Planned(after, 0.0)
+            return Planned(after)
         least = tuple(self._least(decode, *both) for both in prompts)
-        here = Planned((Phase("prefill", self.regions(decode), least), *after), 0.0)
+        here = Planned((Phase("prefill", self.regions(decode), least), *after))
         cycles = here.cycles(self._cycles)
         tokens = sum(map(sum, batch.prefills)) + batch.decode_context_tokens
-        reshuffles = 2 * self._reshuffle(prefill, decode, tokens)
+        reshuffles = self._reshuffles(prefill, decode, tokens)
         # Kernels of prompts are not planned there if the way alone takes longer.
         if cycles < Planned(after, reshuffles).cycles(self._cycles):
             return here
@@ -179,9 +199,17 @@ class Wafer:
         there = Planned((whole, *after), reshuffles)
         return here if cycles < there.cycles(self._cycles) else there
 
-    def cycles(self, side: int, part: Part) -> float:
+    def cycles(self, side: int, part: AnyPart) -> float:
         """Cycles of a part on a grid, by the closed forms of its kernels."""
+        if isinstance(part, Reshuffle):
+            return float(sum(mapped.cycles for _, mapped in self.reshuffled(part)))
         return float(self.mapping(side).cycles(part))
+
+    def reshuffled(self, part: Reshuffle) -> list[tuple[Line, Mapped]]:
+        """The exchanges of a reshuffle, found once."""
+        if part not in self._reshuffled:
+            self._reshuffled[part] = reshuffled(part, self._place(*self.tiles))
+        return self._reshuffled[part]
 
     def _cycles(self, side: int, item: Item) -> float:
         """Of a request: a run meets few that are not alike."""
@@ -263,17 +291,14 @@ class Wafer:
         tokens = _tokens(rounded(context), self.model.layers * width)
         return (Item((*tokens, (Head(1), width)), sequences),)
 
-    def _reshuffle(self, one: int, other: int, tokens: int) -> float:
-        """Cycles in which weights, and keys and values of tokens, go to regions of another side."""
-        if one == other:
-            return 0.0
-        kept = tokens * self.model.kv_bytes_per_token
-        return reshuffle_cycles(self.chip, self._timing, self._weight_bytes + kept)
-
-    @cached_property
-    def _timing(self) -> NocTiming:
-        """Of the chip's own network."""
-        return noc_timing(self.chip)
+    def _reshuffles(self, prefill: int, decode: int, tokens: int) -> tuple[Item, ...]:
+        """Weights, and keys and values of tokens, go to the regions of prompts, and back."""
+        if prefill == decode:
+            return ()
+        there, back = self.regions(prefill), self.regions(decode)
+        moved = self._weight_bytes + tokens * self.model.kv_bytes_per_token
+        ways = Reshuffle(back, there), Reshuffle(there, back)
+        return tuple(Item(((way, way.pieces(moved, *self.tiles)),), 1) for way in ways)
 
     @cached_property
     def _weight_bytes(self) -> int:

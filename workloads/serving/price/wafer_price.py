@@ -6,7 +6,7 @@ once, for prompts and contexts of 4,096 tokens: WaferLLM's offline tuning takes 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from itertools import groupby
@@ -34,19 +34,20 @@ from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import Price, between_at, not_compared
-from workloads.serving.price.parts import Part, rounded
+from workloads.serving.price.parts import rounded
 from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.serving.price.reshuffle import Line, Reshuffle
 from workloads.serving.price.tile_price import End
-from workloads.serving.price.wafer import Item, Planned, Wafer
+from workloads.serving.price.wafer import AnyPart, Item, Planned, Wafer
 
 _USUAL_TOKENS = 4096
 
 
 class Placed(NamedTuple):
-    """A part of an iteration on a grid of some side."""
+    """A part of an iteration on a grid of some side, or of all tiles."""
 
     side: int
-    part: Part
+    part: AnyPart
 
 
 class GridPrices:
@@ -80,7 +81,8 @@ class GridPrices:
                 self._used.add((mapped.kernel, grid.variant(mapped), memory))
                 macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
                 cycles += mapped.cycles
-                joules += plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs)
+                times = grid.lines if isinstance(grid, Line) else 1
+                joules += times * plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs)
             self._prices[placed] = Price(cycles, joules)
         return self._prices[placed]
 
@@ -98,12 +100,14 @@ class GridPrices:
             self._ends[placed] = low, high
         return self._ends[placed]
 
-    def plans(self, placed: Placed) -> list[tuple[GridMapping, Mapped]]:
+    def plans(self, placed: Placed) -> Sequence[tuple[GridMapping | Line, Mapped]]:
         """Plans of a part's kernels."""
+        if isinstance(placed.part, Reshuffle):
+            return self._wafer.reshuffled(placed.part)
         grid = self._wafer.mapping(placed.side)
         return [(grid, mapped) for _, mapped in grid.of(placed.part)]
 
-    def _between(self, grid: GridMapping, mapped: Mapped) -> Between | None:
+    def _between(self, grid: GridMapping | Line, mapped: Mapped) -> Between | None:
         return between_at(*self._compared, grid.place, grid.variant(mapped), mapped, mapped.cycles)
 
 
@@ -180,10 +184,9 @@ class WaferPrice(OfModel):
         """Parts of iterations, and how often each ran, from what they were made of."""
         found: Counter[Placed] = Counter()
         for planned, times in made_of.items():
-            for phase in planned.phases:
-                for item in phase.items:
-                    for part, count in item.parts:
-                        found[Placed(phase.regions.side, part)] += times * item.times * count
+            for side, item in planned.items():
+                for part, count in item.parts:
+                    found[Placed(side, part)] += times * item.times * count
         return found
 
     @property
@@ -253,7 +256,7 @@ class WaferPrice(OfModel):
             known = self._known[side, item] = item.total(partial(self._of_part, side))
         return known
 
-    def _of_part(self, side: int, part: Part) -> float:
+    def _of_part(self, side: int, part: AnyPart) -> float:
         placed = Placed(side, part)
         if self._end is None:
             return self._prices.of(placed).cycles
@@ -261,13 +264,8 @@ class WaferPrice(OfModel):
         return low if self._end == "low" else high
 
     def _joules(self, planned: Planned) -> float | None:
-        return known_j(
-            sum(
-                item.times * self._joules_of(phase.regions.side, item)
-                for phase in planned.phases
-                for item in phase.items
-            )
-        )
+        items = planned.items()
+        return known_j(sum(item.times * self._joules_of(side, item) for side, item in items))
 
     def _joules_of(self, side: int, item: Item) -> float:
         known = self._energy.get((side, item))
