@@ -59,7 +59,8 @@ def not_known(service: Service) -> str:
     missing = sorted({kernel for price in service.tiles for kernel in price.not_compared})
     routers, why = service.custom, ""
     if missing:
-        why = f"no closed form of {', '.join(missing)} has been compared"
+        what = "closed form" if service.options.level == "perf" else "run at lt"
+        why = f"no {what} of {', '.join(missing)} has been compared"
     elif routers is not None and not routers.bounds_times:
         off_pct = f"{routers.worst_error_pct:.3g}"
         why = f"the calibration of {routers.spec.file.name} is {off_pct} % off at worst"

@@ -19,10 +19,11 @@ from workloads.serving.engine.budgeted.state import NEVER
 from workloads.serving.engine.kv import BlockPool
 from workloads.serving.engine.run import Limits, Watch, run
 from workloads.serving.load.traces import MAX_TIME_PS, Trace
+from workloads.serving.price.compared_prices import Price
 from workloads.serving.price.energy import UNKNOWN
 from workloads.serving.price.iteration import Attended, Decoded, Passed
 from workloads.serving.price.models import serving_model
-from workloads.serving.price.part_price import PartPrices, Price
+from workloads.serving.price.part_price import PartPrices
 from workloads.serving.price.parts import PROMPT_BITS, AnyPart, Decode, Head, rounded
 from workloads.serving.price.stage_cells import (
     attended_cell,

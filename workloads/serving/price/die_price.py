@@ -18,6 +18,7 @@ from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, chip_place
 from workloads.models import Model
 from workloads.models.model import Linear
+from workloads.serving.price.compared_prices import Price
 from workloads.serving.price.cost import (
     Work,
     macs_of,
@@ -27,7 +28,7 @@ from workloads.serving.price.die_plan import DiePlan, DiePlanner
 from workloads.serving.price.energy import known_j
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
-from workloads.serving.price.part_price import PartPrices, Price
+from workloads.serving.price.part_price import PartPrices
 from workloads.serving.price.part_price import Planned as PlannedKernel
 from workloads.serving.price.parts import AnyPart, Routed
 from workloads.serving.price.planned_price import PlannedPrice

@@ -70,6 +70,10 @@ class Ground:
     choices: Choices
     tiles: int
 
+    def variant(self, mapped: Mapped) -> str:
+        """What comparisons of levels know a kernel's choices by."""
+        return mapped.variant(self.choices, self.place)
+
 
 class GroupKernel(NamedTuple):
     """A kernel of a group.
@@ -90,11 +94,6 @@ class GroupKernel(NamedTuple):
     def cycles(self) -> int:
         """Of all times."""
         return self.times * self.mapped.cycles
-
-    @property
-    def variant(self) -> str:
-        """What comparisons of levels know its choices by."""
-        return self.mapped.variant(self.ground.choices, self.ground.place)
 
 
 class _Path(NamedTuple):

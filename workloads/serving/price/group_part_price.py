@@ -1,21 +1,20 @@
 """Prices of the parts of iterations on a pipeline of groups, at a level, and their errors."""
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import Model
+from workloads.serving.price.compared_prices import ComparedPrices, Price
 from workloads.serving.price.energy import TileTraffic, kernel_energy_j
 from workloads.serving.price.group_kernels import GroupKernels, GroupPart
-from workloads.serving.price.group_mapping import Ground, GroupKernel
+from workloads.serving.price.group_mapping import Ground
 from workloads.serving.price.level_ratios import LevelRatios
 from workloads.serving.price.level_runs import LevelRuns, Ran
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.part_price import Price, between_at, not_compared
 from workloads.serving.price.parts import Decode, Kept, Layer, WithExperts, needed
 from workloads.serving.price.plan_energy import plan_energy_j
 
 
-class GroupPrices:
+class GroupPrices(ComparedPrices[GroupPart]):
     """Prices of the parts of iterations, each once.
 
     Args:
@@ -36,70 +35,38 @@ class GroupPrices:
         network_pct: float = 0.0,
         runs: LevelRuns | None = None,
     ) -> None:
+        super().__init__(compared_as, network_pct, runs)
         self._model, self._chip, self._kernels = model, chip, kernels
-        self._compared_as, self._network_pct = compared_as, network_pct
-        self._runs, self._ratios = runs, LevelRatios(self._ran)
-        self._prices: dict[GroupPart, Price] = {}
-        self._ends: dict[GroupPart, tuple[float, float]] = {}
+        self._ratios = LevelRatios(self._ran)
 
     def at_level(self, runs: LevelRuns) -> "GroupPrices":
         """The same at the level of some runs."""
         of = self._model, self._chip, self._kernels, self._compared_as, self._network_pct
         return GroupPrices(*of, runs)
 
-    @property
-    def not_compared(self) -> list[str]:
-        """Kernels that were priced, of whose closed forms no error is known."""
-        if self._runs is not None and self._runs.level == "at":
-            return []
-        used = {
-            (each.mapped.kernel, each.variant, each.ground.place.offchip is not None)
-            for part in self._prices
-            for each in self._kernels.of(part)
-        }
-        return not_compared(self._compared_as, used)
-
-    def of(self, part: GroupPart) -> Price:
+    def _price(self, part: GroupPart) -> Price:
         """Price of a part on one group."""
-        if part not in self._prices:
-            kernels, joules = self._kernels.of(part), 0.0
-            for each in kernels:
-                macs = KERNELS[each.mapped.kernel].macs(each.mapped.sizes, each.mapped.choices)
-                of_one = plan_energy_j(self._chip, each.ground.place, each.mapped.plan, macs)
-                joules += of_one * each.times * each.ground.tiles
-            if _loads(part):
-                loaded = TileTraffic(0.0, 0.0, self._model.expert_bytes, 0.0, 0.0)  # by no kernel
-                joules += kernel_energy_j(self._chip.energy, loaded)
-            cycles = sum(each.cycles for each in kernels) * self._ratio(part)
-            self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
-        return self._prices[part]
+        kernels, joules = self._kernels.of(part), 0.0
+        for each in kernels:
+            macs = KERNELS[each.mapped.kernel].macs(each.mapped.sizes, each.mapped.choices)
+            of_one = plan_energy_j(self._chip, each.ground.place, each.mapped.plan, macs)
+            joules += of_one * each.times * each.ground.tiles
+        if _loads(part):
+            loaded = TileTraffic(0.0, 0.0, self._model.expert_bytes, 0.0, 0.0)  # by no kernel
+            joules += kernel_energy_j(self._chip.energy, loaded)
+        cycles = sum(each.cycles for each in kernels) * self._ratio(part)
+        return Price(cycles, joules, self._expert_bytes(part))
 
-    def ends(self, part: GroupPart) -> tuple[float, float]:
-        """The least and the most cycles that a part may take at level `at`.
-
-        Raises:
-            InputError: if the comparison of the levels is missing or stale.
-        """
-        if part not in self._ends:
-            ratio = self._ratio(part)
-            off = 0.0 if self._runs is None else self._ratios.error(part)
-            low = high = 0.0
-            for each in self._kernels.of(part):
-                cycles = ratio * each.mapped.cycles
-                ends = self._between(each, cycles) or EXACT
-                low += each.times * cycles * ends.low / (1 + off)
-                high += each.times * cycles * ends.high / (1 - off)
-            self._ends[part] = low, high
-        return self._ends[part]
-
-    def _between(self, kernel: GroupKernel, cycles: float) -> Between | None:
-        """Between what `at` may be by the comparisons, as a part of the cycles."""
-        level = "perf" if self._runs is None else self._runs.level
-        if level == "at":
-            return EXACT
-        place, mapped = kernel.ground.place, kernel.mapped
-        of = self._compared_as, self._network_pct, level
-        return between_at(*of, place, kernel.variant, mapped, cycles)
+    def _bounds(self, part: GroupPart) -> tuple[float, float]:
+        ratio = self._ratio(part)
+        off = 0.0 if self._runs is None else self._ratios.error(part)
+        low = high = 0.0
+        for each in self._kernels.of(part):
+            cycles = ratio * each.mapped.cycles
+            ends = self._between(each.ground, each.mapped, cycles)
+            low += each.times * cycles * ends.low / (1 + off)
+            high += each.times * cycles * ends.high / (1 - off)
+        return low, high
 
     def _ratio(self, part: GroupPart) -> float:
         """How many times as long as at `perf` the kernels of a part take together."""

@@ -6,17 +6,17 @@ points of a grid around it, and may be off by what interpolation is in the worst
 At `perf` and `lt` it may also be off by the errors of cases in which `lt` was compared with `at`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, LevelStep, between, chip_steps
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.models.operators import Attention
+from workloads.serving.price.compared_prices import ComparedPrices, Price
 from workloads.serving.price.energy import TileTraffic, kernel_energy_j
 from workloads.serving.price.level_ratios import LevelRatios, scaled
 from workloads.serving.price.level_runs import LevelRuns, Ran
@@ -35,15 +35,6 @@ from workloads.serving.price.parts import (
 )
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.residency import Residency
-
-
-class Price(NamedTuple):
-    """Of some kernels: cycles, joules (`energy.UNKNOWN`: not known), bytes of experts' weights."""
-
-    cycles: float = 0.0
-    joules: float = 0.0
-    expert_bytes: float = 0.0
-
 
 #: An operator's plan, and the mapping that it is of.
 Planned = tuple[Mapping, Mapped]
@@ -76,7 +67,7 @@ class Residents(NamedTuple):
         return f"{self.beside.held!r}, {self.tokens} tokens"
 
 
-class PartPrices:
+class PartPrices(ComparedPrices[AnyPart]):
     """Prices parts of a model's iterations, each once.
 
     Args:
@@ -99,17 +90,13 @@ class PartPrices:
         runs: LevelRuns | None = None,
         residents: Residents | None = None,
     ) -> None:
+        super().__init__(compared_as, network_pct, runs)
         self._model, self._chip = model, chip
         self._mapping, self._kept = mappings
         self._residents = residents
-        self._compared_as, self._network_pct = compared_as, network_pct
-        self._runs = runs
-        self._prices: dict[AnyPart, Price] = {}
-        self._ends: dict[AnyPart, tuple[float, float]] = {}
-        self._plans: dict[AnyPart, list[Planned]] = {}  # of what has no price yet
-        self._used: dict[AnyPart, list[Planned]] = {}  # of what has one
+        self._plans: dict[AnyPart, list[Planned]] = {}
         self._ratios = LevelRatios(self._ran)
-        self._bounded: Callable[[AnyPart], tuple[float, float]] = self._bounds
+        self._others: Callable[[AnyPart], tuple[float, float]] | None = None
 
     def at_level(self, runs: LevelRuns) -> "PartPrices":
         """The same at the level of some runs."""
@@ -120,7 +107,7 @@ class PartPrices:
     def bounded(self, bounds: Callable[[AnyPart], tuple[float, float]]) -> "PartPrices":
         """The same prices, between others' bounds: the least and the most cycles of a part."""
         other = copy(self)
-        other._ends, other._bounded = {}, bounds
+        other._ends, other._others = {}, bounds
         return other
 
     @property
@@ -128,44 +115,11 @@ class PartPrices:
         """The chip, with the engines of its elements."""
         return self._chip
 
-    @property
-    def level(self) -> str:
-        """That of the prices."""
-        return "perf" if self._runs is None else self._runs.level
-
-    @property
-    def not_compared(self) -> list[str]:
-        """Kernels that were priced, of whose closed forms no error is known."""
-        if self._runs is not None and self._runs.level == "at":
-            return []
-        used = {
-            (mapped.kernel, mapping.variant(mapped), mapping.place.offchip is not None)
-            for plans in self._used.values()
-            for mapping, mapped in plans
-        }
-        return not_compared(self._compared_as, used)
-
-    def of(self, part: AnyPart) -> Price:
-        """Price of a part."""
-        return self._prices.get(part) or self._price(part)
-
-    def ends(self, part: AnyPart) -> tuple[float, float]:
-        """The least and the most cycles that a part may take at level `at`.
-
-        Raises:
-            InputError: if the comparison of the levels is missing or stale.
-        """
-        if part not in self._ends:
-            self._ends[part] = self._bounded(part)
-        return self._ends[part]
-
     def plans(self, part: AnyPart) -> list[Planned]:
         """Plans of a part's operators."""
-        if part not in self._used:
-            if part not in self._plans:
-                self._find(alike(part))
-            self._used[part] = self._plans.pop(part)
-        return self._used[part]
+        if part not in self._plans:
+            self._find(alike(part))
+        return self._plans[part]
 
     def _price(self, part: AnyPart) -> Price:
         joules = 0.0
@@ -176,8 +130,7 @@ class PartPrices:
         if isinstance(part, Kept | Unneeded):
             loaded = TileTraffic(0.0, 0.0, read, 0.0, 0.0)  # by no kernel
             joules += kernel_energy_j(self._chip.energy, loaded)
-        self._prices[part] = Price(cycles, joules, read)
-        return self._prices[part]
+        return Price(cycles, joules, read)
 
     def _cycles(self, part: AnyPart) -> list[float]:
         """Cycles of a part's operators."""
@@ -193,7 +146,7 @@ class PartPrices:
         off = self._ratios.error(part) if self._is_measured(part) else 0.0
         found = []
         for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
-            ends = self._between(mapping, mapped, cycles) or EXACT
+            ends = self._between(mapping, mapped, cycles)
             low, high = cycles * ends.low / (1 + off), cycles * ends.high / (1 - off)
             found.append((low, cycles, high))
         return found
@@ -209,17 +162,12 @@ class PartPrices:
         return max(abs((1 + mine) / (1 + its) - 1) for mine, its in pairs)
 
     def _bounds(self, part: AnyPart) -> tuple[float, float]:
+        if self._others is not None:
+            return self._others(part)
         low = high = 0.0
         for least, _, most in self.of_kernels(part):
             low, high = low + least, high + most
         return low, high
-
-    def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
-        """Between what `at` may be by the comparisons, as a part of the cycles."""
-        if self.level == "at":
-            return EXACT
-        of = self._compared_as, self._network_pct, self.level
-        return between_at(*of, mapping.place, mapping.variant(mapped), mapped, cycles)
 
     def _ran(self, part: AnyPart) -> Ran:
         """A part at the level of the runs."""
@@ -274,41 +222,6 @@ class PartPrices:
         if not isinstance(part, Layer) or not part.experts:
             return 0.0
         return needed(self._model, part.tokens) * self._model.expert_bytes
-
-
-def not_compared(compared_as: str | None, used: Iterable[tuple[str, str, bool]]) -> list[str]:
-    """Kernels of whose closed forms no error is known.
-
-    Args:
-        compared_as: The shipped chip whose comparisons hold; None: those of all.
-        used: Kernels, their variants, and whether operands lie in off-chip memory.
-    """
-    missing = set()
-    for kernel, variant, memory in used:
-        if chip_steps(compared_as, kernel, "perf", memory=memory, variant=variant) is None:
-            missing.add(f"{kernel} {variant}".strip())
-    return sorted(missing)
-
-
-def between_at(
-    compared_as: str | None,
-    network_pct: float,
-    level: str,
-    place: Place,
-    variant: str,
-    mapped: Mapped,
-    cycles: float,
-) -> Between | None:
-    """Between what a plan may take at level `at`, as a part of its cycles at another level.
-
-    None if it was not compared, or the comparison is not of its variant.
-    """
-    memory = place.offchip is not None
-    steps = chip_steps(compared_as, mapped.kernel, level, memory=memory, variant=variant)
-    if steps is None:
-        return None
-    steps = [*steps, LevelStep.anywhere(network_pct)] if network_pct else steps
-    return between(steps, mapped.plan.balance, cycles)
 
 
 def _is_kept(part: AnyPart) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from tlm.chips import Chip
 from workloads.models import Model
+from workloads.serving.price.compared_prices import Price
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
@@ -19,7 +20,6 @@ from workloads.serving.price.cost import (
 )
 from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.level_runs import LevelRuns
-from workloads.serving.price.part_price import Price
 from workloads.serving.price.parts import rounded
 from workloads.serving.price.tile_price import End
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.compiled import compiled
+from workloads.serving.price.compared_prices import Price
 from workloads.serving.price.cost import Int64s
 from workloads.serving.price.iteration import Attended, Decoded, Passed, Stage
-from workloads.serving.price.part_price import Price
 from workloads.serving.price.parts import BITS, PROMPT_BITS, Head
 
 Priced = Callable[[Stage], Price]

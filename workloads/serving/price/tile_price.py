@@ -27,6 +27,7 @@ from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, chip_place
 from workloads.machine.side_by_side import Lot, whole
 from workloads.models import Model
+from workloads.serving.price.compared_prices import Price
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
@@ -41,7 +42,7 @@ from workloads.serving.price.energy import known_j
 from workloads.serving.price.iteration import DecodingOnly, Iterations, Keeping, Stage
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
-from workloads.serving.price.part_price import PartPrices, Price, Residents
+from workloads.serving.price.part_price import PartPrices, Residents
 from workloads.serving.price.parts import (
     AnyPart,
     Decode,

@@ -15,11 +15,11 @@ from typing import NamedTuple, Self
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.errors import InputError
-from tlm.level_errors import EXACT, Between
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot
 from workloads.models import Model
+from workloads.serving.price.compared_prices import ComparedPrices, Price
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
@@ -33,7 +33,6 @@ from workloads.serving.price.energy import known_j
 from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapped
-from workloads.serving.price.part_price import Price, between_at, not_compared
 from workloads.serving.price.parts import rounded
 from workloads.serving.price.plan_energy import plan_energy_j
 from workloads.serving.price.reshuffle import Line, Reshuffle
@@ -50,7 +49,7 @@ class Placed(NamedTuple):
     part: AnyPart
 
 
-class GridPrices:
+class GridPrices(ComparedPrices[Placed]):
     """Prices of parts, each once.
 
     Args:
@@ -60,45 +59,24 @@ class GridPrices:
     """
 
     def __init__(self, wafer: Wafer, compared_as: str | None, network_pct: float) -> None:
+        super().__init__(compared_as, network_pct)
         self._wafer = wafer
-        self._compared = compared_as, network_pct, "perf"
-        self._prices: dict[Placed, Price] = {}
-        self._ends: dict[Placed, tuple[float, float]] = {}
-        self._used: set[tuple[str, str, bool]] = set()
 
-    @property
-    def not_compared(self) -> list[str]:
-        """Kernels that were priced, of whose closed forms no error is known."""
-        compared_as, *_ = self._compared
-        return not_compared(compared_as, self._used)
+    def _price(self, placed: Placed) -> Price:
+        cycles = joules = 0.0
+        for grid, mapped in self.plans(placed):
+            macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
+            times = grid.lines if isinstance(grid, Line) else 1
+            cycles += mapped.cycles
+            joules += times * plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs)
+        return Price(cycles, joules)
 
-    def of(self, placed: Placed) -> Price:
-        """Price of a part."""
-        if placed not in self._prices:
-            cycles = joules = 0.0
-            for grid, mapped in self.plans(placed):
-                memory = grid.place.offchip is not None
-                self._used.add((mapped.kernel, grid.variant(mapped), memory))
-                macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
-                cycles += mapped.cycles
-                times = grid.lines if isinstance(grid, Line) else 1
-                joules += times * plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs)
-            self._prices[placed] = Price(cycles, joules)
-        return self._prices[placed]
-
-    def ends(self, placed: Placed) -> tuple[float, float]:
-        """The least and the most cycles that a part may take at level `at`.
-
-        Raises:
-            InputError: if the comparison of the levels is missing or stale.
-        """
-        if placed not in self._ends:
-            low = high = 0.0
-            for grid, mapped in self.plans(placed):
-                ends = self._between(grid, mapped) or EXACT
-                low, high = low + mapped.cycles * ends.low, high + mapped.cycles * ends.high
-            self._ends[placed] = low, high
-        return self._ends[placed]
+    def _bounds(self, placed: Placed) -> tuple[float, float]:
+        low = high = 0.0
+        for grid, mapped in self.plans(placed):
+            ends = self._between(grid, mapped, mapped.cycles)
+            low, high = low + mapped.cycles * ends.low, high + mapped.cycles * ends.high
+        return low, high
 
     def plans(self, placed: Placed) -> Sequence[tuple[GridMapping | Line, Mapped]]:
         """Plans of a part's kernels."""
@@ -106,9 +84,6 @@ class GridPrices:
             return self._wafer.reshuffled(placed.part)
         grid = self._wafer.mapping(placed.side)
         return [(grid, mapped) for _, mapped in grid.of(placed.part)]
-
-    def _between(self, grid: GridMapping | Line, mapped: Mapped) -> Between | None:
-        return between_at(*self._compared, grid.place, grid.variant(mapped), mapped, mapped.cycles)
 
 
 class WaferPrice(OfModel):
