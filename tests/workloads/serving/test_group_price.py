@@ -293,4 +293,4 @@ def test_products_whose_weights_tiles_keep_have_the_errors_of_such() -> None:
     kernels = price(pipeline=7).kernels.of(Kept(Layer(16, False)))
     kept = [each for each in kernels if each.mapped.choices.resident]
     assert {each.ground.variant(each.mapped) for each in kept} == {"resident"}
-    assert {each.variant for each in kernels} > {"resident"}
+    assert {each.ground.variant(each.mapped) for each in kernels} > {"resident"}
