@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,31 @@ def test_an_iterations_bounds_are_those_of_its_price(
     assert ran.seconds_between == pytest.approx(ends, rel=1e-6)
     assert ends[0] < price.cost(batch).seconds < ends[1]
     assert price.not_compared == []
+    # From what it was made of, too, of which a run keeps account.
+    made_of = Counter(price.cost(batch).made_of)
+    again = [of.seconds_of(made_of) for of in (price.at_end("low"), price, price.at_end("high"))]
+    assert again == pytest.approx([ends[0], price.cost(batch).seconds, ends[1]], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "given"),
+    [
+        ("llama3-8b", "wse2", {}),
+        ("deepseek-v3-671b", "flat32-wafer", {"expert_parallel": 32, "pp": 2}),
+        ("deepseek-v3-671b", "flat32-wafer", {"overlap": True}),
+    ],
+)
+def test_the_error_of_a_run_is_that_of_its_iterations(
+    model: str, chip: str, given: dict[str, Any]
+) -> None:
+    """Not of all their parts, of which some run side by side."""
+    options = IterationOptions(model=model, chip=chip, prefill=("4096",), **given)
+    served = ServeOptions(
+        model=model, chip=chip, scheduler="continuous", workload="fixed:4096:1", rate_rps=1.0,
+        requests=1, **given,
+    )  # fmt: skip
+    found = serve_result(served)["error"]["level_pct"]
+    assert found == pytest.approx(run_iteration(options).level_pct, rel=1e-3)
 
 
 @pytest.mark.parametrize("scheduler", ["chunked", "pd-disaggregation"])

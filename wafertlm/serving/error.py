@@ -1,7 +1,7 @@
 """How far off the time of the iterations of a run may be, and what that time rests on."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple, cast
 
@@ -13,13 +13,16 @@ from workloads.machine.place import Place
 from workloads.machine.spent import Spent
 from workloads.serving.engine.run import seldom_collected
 from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.models import OnTiles
 from workloads.serving.price.part_price import PartPrices
 from workloads.serving.price.parts import Part
+from workloads.serving.price.tile_price import End
 
 #: What iterations were made of, and how often, by pool.
 Made = Mapping[str, Counter[Hashable]]
 #: Shares of the time are those of so many parts, which take most of it.
 _MOST = 64
+_ENDS: tuple[End, End] = ("low", "high")
 
 
 class TimeError(NamedTuple):
@@ -40,18 +43,21 @@ def time_error(service: Service, made: Made) -> TimeError:
     """Error of the time of all iterations of a run."""
     if not service.tiles:
         return TimeError(None, [])
-    cycles: list[tuple[float, float, float]] = []
     try:
-        for price, parts in _parts(service, made):
-            for part, count in parts.items():
-                least, most = price.prices.ends(part)
-                cycles.append((count * price.prices.of(part).cycles, count * least, count * most))
+        # Of whole iterations: a part that runs beside others has no time of its own.
+        centre = _seconds(service.tiles, made)
+        low, high = (_seconds([each.at_end(end) for each in service.tiles], made) for end in _ENDS)
     except InputError as error:
         return TimeError(None, [f"level_pct and interval: not known: {error}"])
     if unknown := not_known(service):
         return TimeError(None, [unknown])
-    centre, low, high = map(fsum, zip(*cycles, strict=True))  # in whatever order they came
     return TimeError(100 * max(centre - low, high - centre) / centre, [])
+
+
+def _seconds(prices: Sequence[OnTiles], made: Made) -> float:
+    """Time of all iterations of the pools."""
+    counted = zip(prices, made.values(), strict=True)
+    return fsum(price.seconds_of(cast(Any, iterations)) for price, iterations in counted)
 
 
 def not_known(service: Service) -> str:

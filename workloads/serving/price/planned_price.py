@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from itertools import groupby
+from math import fsum
 from typing import Any, NamedTuple, Protocol, Self
 
 from tlm.chips import Chip
@@ -119,6 +120,11 @@ class PlannedPrice(OfModel, ABC):
     def prices(self) -> Prices:
         """Prices of the parts of its iterations."""
         return self._prices
+
+    def seconds_of(self, made_of: Mapping[DiePlan, int]) -> float:
+        """Time of iterations, from what they were made of."""
+        cycles = fsum(times * plan.cycles(self._cycles) for plan, times in made_of.items())
+        return cycles / self._chip.clock_hz
 
     def parts(self, made_of: Mapping[DiePlan, int]) -> dict[Any, int]:
         """Parts of iterations, and how often each ran, from what they were made of."""

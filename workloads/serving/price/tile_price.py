@@ -15,6 +15,7 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
+from math import fsum
 from typing import Literal, Self
 
 from tlm.chips import Chip
@@ -155,6 +156,11 @@ class TilePrice(OfModel):
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
         return self._prices.not_compared
+
+    def seconds_of(self, made_of: Mapping[Stage, int]) -> float:
+        """Time of iterations, from what they were made of."""
+        cycles = fsum(times * self.stage(stage).cycles for stage, times in made_of.items())
+        return cycles / self.clock_hz
 
     def parts(self, made_of: Mapping[Stage, int]) -> dict[AnyPart, int]:
         """Parts of iterations, and how often each ran, from what they were made of."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from itertools import groupby
+from math import fsum
 from typing import NamedTuple, Self
 
 from tlm.chips import Chip
@@ -154,6 +155,10 @@ class WaferPrice(OfModel):
     def prices(self) -> GridPrices:
         """Prices of the parts of its iterations."""
         return self._prices
+
+    def seconds_of(self, made_of: Mapping[Planned, int]) -> float:
+        """Time of iterations, from what they were made of."""
+        return fsum(times * self._seconds(planned) for planned, times in made_of.items())
 
     def parts(self, made_of: Mapping[Planned, int]) -> dict[Placed, int]:
         """Parts of iterations, and how often each ran, from what they were made of."""
