@@ -110,9 +110,8 @@ def test_experts_run_in_one_pipeline(wafertlm: Wafertlm) -> None:
 
 
 def test_a_latent_cache_is_absorbed_in_decoding(wafertlm: Wafertlm) -> None:
-    found = iteration(
-        wafertlm, "--model", "deepseek-v3-671b", "--chip", "flat32", "--decode", "8@64"
-    )
+    fixed = ("--model", "deepseek-v3-671b", "--chip", "flat32", "--decode", "8@64")
+    found = iteration(wafertlm, *fixed, "--set", "memory.capacity_bytes=2000000000000")
     shapes = {each["operator"]: each["shape"] for each in found["kernels"]}
     assert shapes["decode attention"] == "8,128,1,1,65,576,512"
     assert shapes["rotary embedding"] == "8,8256,64"
@@ -154,6 +153,16 @@ def test_errors_of_kernels_do_not_hang_on_the_links_between_dies() -> None:
         (("--decode", "1@9", "--chip", "wse2", "--grid", "4x8"), "--grid: found 4x8; allowed on"),
         (("--decode", "1@9", "--chip", "h100x2"), "--chip: 'h100x2' is a server of GPUs"),
         (("--decode", "1@9", "--model", "gpt-5"), "unknown model 'gpt-5'; known: codellama-34b"),
+        (
+            ("--decode", "64@131072"),
+            "--decode, --prefill: found 8388672 tokens; allowed: the 569168 whose keys and values "
+            "'flat32' holds beside the weights",
+        ),
+        (
+            ("--decode", "512@100000", "--chip", "npusim-large"),
+            "--decode, --prefill: found 51200512 tokens; allowed",
+        ),
+        (("--decode", "1@9", "--model", "deepseek-v3-671b"), "allowed: less than the memory's"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -7,6 +7,7 @@ from typing import Any
 
 from tlm.errors import InputError
 from tlm.level_errors import EXACT, Between
+from wafertlm.iteration.room import check_room
 from wafertlm.kernel.setup import Ground
 from workloads.models import Model
 from workloads.models.operators import Operator
@@ -50,12 +51,7 @@ class DieIteration:
         if level not in LEVELS:
             raise InputError(f"--links: found '{level}'; allowed: {', '.join(LEVELS)}")
         dies = DiesOfModel(model, ground.chip, mapping)
-        tokens = batch.decode_context_tokens + sum(map(sum, batch.prefills)) + batch.decode_tokens
-        if tokens > dies.kv_tokens:
-            raise InputError(
-                f"--decode, --prefill: found {tokens} tokens; allowed: the {dies.kv_tokens} whose "
-                f"keys and values '{ground.chip.name}' holds beside the weights"
-            )
+        check_room(batch, dies.kv_tokens, f"'{ground.chip.name}'")
         return cls(dies, dies.planner.planned(batch), level)
 
     @property

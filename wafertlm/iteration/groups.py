@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tlm.errors import InputError
+from wafertlm.iteration.room import check_room, tokens_of
 from wafertlm.kernel.setup import Ground
 from workloads.machine.groups import Groups, Parallel, groups_on
 from workloads.machine.network import Network
@@ -43,21 +44,15 @@ class GroupIteration:
             raise InputError("--compute: found perf with groups of tiles; allowed: at")
         groups = groups_on(ground.chip, parallel)
         network = Network(ground.place.timing, ground.place.in_network)
-        tokens = batch.decode_context_tokens + sum(map(sum, batch.prefills)) + batch.decode_tokens
         price = GroupsPrice(
             model,
             groups,
             parallel,
             network=network,
             choices=ground.options.choices,
-            kv_wanted_tokens=tokens,
+            kv_wanted_tokens=tokens_of(batch),
         )
-        if tokens > price.kv_capacity_tokens:
-            raise InputError(
-                f"--decode, --prefill: found {tokens} tokens; allowed: the "
-                f"{price.kv_capacity_tokens} whose keys and values a pipeline of "
-                f"'{ground.chip.name}' holds beside the weights"
-            )
+        check_room(batch, price.kv_capacity_tokens, f"a pipeline of '{ground.chip.name}'")
         in_sram = min(batch.decode_context_tokens, price.kv_sram_tokens or 0)
         planned = price.planner.planned(batch._replace(decode_sram_tokens=in_sram))
         return cls(ground, groups, price, planned)

@@ -17,6 +17,7 @@ from wafertlm.energy_notes import energy_notes
 from wafertlm.group_options import group_parallel
 from wafertlm.iteration.dies import DieIteration
 from wafertlm.iteration.groups import GroupIteration
+from wafertlm.iteration.room import check_grid_room, tokens_of
 from wafertlm.iteration.wafer import Key, WaferIteration
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import hold_cost, run_setup
@@ -354,6 +355,8 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
             for each, times, on in groups.kernels()
         ]
         return PlannedIteration(of_groups, groups=groups)
+    if mapping is None:
+        check_grid_room(ground, model, batch)
     if ground.chip.residency is not None:
         return _beside_kept(ground, model, batch)
     mapper, dies = Mapper(ground.place, asked.choices), None
@@ -366,8 +369,7 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
 
 def _beside_kept(ground: Ground, model: Model, batch: Batch) -> PlannedIteration:
     """Kernels on tiles that keep what has room of keys and values and weights."""
-    cached = sum(map(sum, batch.prefills)) + batch.decode_context_tokens + batch.decode_tokens
-    residency = residency_of(model, ground.chip, ground.place, None, cached)
+    residency = residency_of(model, ground.chip, ground.place, None, tokens_of(batch))
     place, choices = replace(ground.place, tile_bytes=residency.buffers), ground.options.choices
     in_sram = Mapper(replace(place, offchip=None), choices, kept=True)
     prices = PartPrices(

@@ -319,19 +319,6 @@ class TilePrice(OfModel):
                 self._at_ends[end][stage] = Price(bound, joules, read)
         return self._stages[stage]
 
-    def _left_by_weights(self) -> int:
-        """Bytes of the memory that are the place's, beside the weights."""
-        model, chip = self._model, self._chip
-        memory, share = chip.memory, self._share
-        assert memory is not None  # or there were no place
-        there = int(memory.capacity_bytes * (share if memory.per_tile else 1))
-        if model.weight_bytes >= there:
-            raise InputError(
-                f"model '{model.name}' on chip '{chip.name}': weights take {model.weight_bytes} "
-                f"bytes; allowed: less than the memory's {there}"
-            )
-        return int((there - model.weight_bytes) * (1 if memory.per_tile else share))
-
     @property
     def _keeps(self) -> Keeping:
         """What tiles keep of the weights."""
@@ -339,12 +326,13 @@ class TilePrice(OfModel):
 
     def _beside(self, place: Place, residency: Residency) -> Place:
         """The place with what the tiles keep set aside."""
-        levels = KvLevels(residency.kv_tokens * self.kv_bytes_per_token, self._left_by_weights())
+        memory = left_by_weights(self._model, self._chip, self._share)
+        levels = KvLevels(residency.kv_tokens * self.kv_bytes_per_token, memory)
         return replace(place, kv=levels, tile_bytes=residency.buffers)
 
     def _keeping(self, place: Place, kv_sram_tokens: int) -> Place:
         """The place with room for keys and values in its memory, and for some in its tiles."""
-        memory = self._left_by_weights()
+        memory = left_by_weights(self._model, self._chip, self._share)
 
         def keeping(tokens: int) -> Place:
             return place.keeping(KvLevels(tokens * self.kv_bytes_per_token, memory))
@@ -374,3 +362,20 @@ class TilePrice(OfModel):
         except InputError:
             return False
         return True
+
+
+def left_by_weights(model: Model, chip: Chip, share: Fraction) -> int:
+    """Bytes of a chip's memory that so large a share of its tiles has, beside the weights.
+
+    Raises:
+        InputError: if the weights do not fit.
+    """
+    memory = chip.memory
+    assert memory is not None  # or there were no place
+    there = int(memory.capacity_bytes * (share if memory.per_tile else 1))
+    if model.weight_bytes >= there:
+        raise InputError(
+            f"model '{model.name}' on chip '{chip.name}': weights take {model.weight_bytes} "
+            f"bytes; allowed: less than the memory's {there}"
+        )
+    return int((there - model.weight_bytes) * (1 if memory.per_tile else share))
