@@ -211,6 +211,29 @@ def test_level_perf_meets_the_links_token_by_token(
     rows: int, cols: int, tokens: int, rate: str
 ) -> None:
     """Tokens of 7,168 bytes, each for 8 experts: a die turns to another one with each copy."""
+    held_token_by_token(rows, cols, tokens, rate)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "tokens", "fs"),
+    [
+        (1, 2, 19, 612),
+        (1, 3, 42, 2944),
+        (2, 2, 351, 4034),
+        (2, 3, 59, 3575),
+        (3, 3, 272, 1118),
+        (8, 4, 459, 933),
+    ],
+)
+def test_the_farthest_of_drawn_messages_are_within_what_is_counted(
+    rows: int, cols: int, tokens: int, fs: int
+) -> None:
+    """With links of a byte in so many fs; of each size of groups the worst of many."""
+    held_token_by_token(rows, cols, tokens, repr(1e15 / fs))
+
+
+def held_token_by_token(rows: int, cols: int, tokens: int, rate: str) -> None:
+    """Hold that level perf is as near as it says."""
     slower = [f"dies.{part}_bytes_per_s={rate}" for part in ("link", "port")]
     mesh, group = die_mesh(find_tiles("flat32-wafer", slower)), TileSet(range(rows), range(cols))
     size, dealt = tokens * 8 * 7168 // (rows * cols), Dealt(piece=7168)
