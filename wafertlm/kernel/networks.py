@@ -1,17 +1,15 @@
 """A kernel's program on its network at levels `lt`, `at` and, packet by packet, in Verilog."""
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.lines import MeshPort
+from tlm.on_routers import run_on_routers
 from tlm.program import Program
-from tlm.tiles.mesh import TiledMesh
 from wafertlm.asked.kernel import RTL
 from wafertlm.kernel.memory import NO_MEMORY, KernelMemory, memory_at
 from wafertlm.kernel.setup import PLAIN, Execution, Setup
@@ -65,15 +63,15 @@ def simulate(
         from wafertlm.kernel.cosim import run_at_rtl  # slow to import: only for Verilog
 
         return run_at_rtl(setup, program, tile, memory, execution)
-    rows, cols, (timing, packet_flits) = program.rows, program.cols, setup.router
-    cut = replace(timing, fifo_depth=packet_flits)
-    mesh = (
-        HandshakeMesh(rows + memory.edge_rows, cols, timing)
-        if tile is None
-        else TiledMesh(rows, cols, timing, tile, edge_rows=memory.edge_rows)
-    )
     try:
-        outcome = run_at(program, cut, mesh, recorder, setup.queues, memory.channels)
+        outcome, mesh = run_on_routers(
+            program,
+            setup.router,
+            tile=tile,
+            recorder=recorder,
+            queues=setup.queues,
+            offchip=memory.channels,
+        )
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error
     return outcome, waits(mesh) if tile is None else None

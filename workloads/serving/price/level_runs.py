@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,9 +13,6 @@ from tlm.chips.parts import PacketRouter, chip_router
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
 from tlm.files import whole_file
-from tlm.offchip.edge import Edge
-from tlm.offchip.system import OffChipMemory
-from tlm.program import Program
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.machine.place import Place
 from workloads.serving.price.mapping import Mapped
@@ -131,7 +127,10 @@ class LevelRuns:
     def _cycles(self, chip: Chip, place: Place, mapped: Mapped) -> int:
         program = KERNELS[mapped.kernel].program(mapped.plan)
         if self.level == "at":
-            return _cycles_at(program, self._router_of(chip), place.offchip)
+            from tlm.on_routers import formula_memory, run_on_routers  # slow to import: the same
+
+            router, memory = self._router_of(chip), formula_memory(place.offchip)
+            return run_on_routers(program, router, offchip=memory)[0].cycles
         from tlm.engines.lt import run_lt  # slow to import: only at its level
 
         return run_lt(program, place.timing, offchip=place.offchip).cycles
@@ -182,25 +181,6 @@ class CountedRuns(LevelRuns):
 
     def _keep(self, path: Path, record: dict[str, Any]) -> None:
         """Nothing was measured."""
-
-
-def _cycles_at(program: Program, router: PacketRouter, edge: Edge | None) -> int:
-    """Cycles packet by packet, on routers of a chip's profile.
-
-    Off-chip memory is latency and bandwidth, which is all that such a profile says.
-    """
-    from tlm.engines.at import run_at  # slow to import: only at its level
-    from tlm.interconnect.handshake import HandshakeMesh
-    from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
-
-    memory = None
-    if edge is not None:
-        timing = edge.timing
-        memory = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, timing))
-    rows = program.rows + (0 if edge is None else edge.edge_rows)
-    mesh = HandshakeMesh(rows, program.cols, router.timing)
-    cut = replace(router.timing, fifo_depth=router.packet_flits)
-    return run_at(program, cut, mesh, offchip=memory).cycles
 
 
 def _read(path: Path) -> Ran | None:

@@ -8,9 +8,8 @@ import numpy as np
 
 from tlm.chips import load_chip
 from tlm.chips.parts import chip_router, noc_timing
-from tlm.engines.at import run_at
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
+from tlm.on_routers import run_on_routers
 from tlm.program import Buffer, Engine, Operation, Program, Token, Work
 from workloads.kernels.parts.broadcast import Broadcast
 from workloads.kernels.parts.collectives import Reduction
@@ -93,7 +92,7 @@ Case = KernelCase | LineCase | ShareCase
 def line_figures(case: LineCase) -> Figures:
     """Cycles of a collective along a row of the chip, at level `at`."""
     chip = load_chip(CHIP).for_dtype(DTYPE)
-    (timing, packet_flits), cols = chip_router(chip), GRID[1]
+    cols = GRID[1]
     place = chip_place(chip, (1, cols), noc_timing(chip), _FP16_BITS, _FP16_BITS)
     elements = 8 * 1024 * case.kib // _FP16_BITS
     flits, line = place.flits(1, elements, _FP16_BITS), Lines("row", range(1), cols)
@@ -110,8 +109,8 @@ def line_figures(case: LineCase) -> Figures:
         return [ready, *(part.reduce() if isinstance(part, Reduction) else part.operations())]
 
     program = Program(1, cols, tokens, operations, buffers)
-    ran = run_at(program, replace(timing, fifo_depth=packet_flits), HandshakeMesh(1, cols, timing))
-    return {"cycles": float(ran.cycles)}
+    outcome, _ = run_on_routers(program, chip_router(chip))
+    return {"cycles": float(outcome.cycles)}
 
 
 def _part(case: LineCase, line: Lines, flits: int, elements: int) -> Broadcast | Reduction:

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.chips import find_tiles
-from tlm.chips.parts import chip_router
+from tlm.chips.parts import PacketRouter, chip_router
 from tlm.compute.base import ceil_div
-from tlm.engines.at import run_at
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.lines import MeshPort
+from tlm.on_routers import run_on_routers
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.gemm.partition_gemm import partition_gemm
 from workloads.kernels.gemm.partition_plan import PartitionPlan
@@ -120,8 +119,7 @@ def _product(shape: Sizes, case: PromptCase) -> _Ran:
         program = partition_gemm(plan)
         if program.tile_bytes <= place.tile_bytes:
             break
-    mesh = HandshakeMesh(place.rows, place.cols, place.timing)
-    outcome = run_at(program, replace(place.timing, fifo_depth=packet_flits), mesh)
+    outcome, mesh = run_on_routers(program, PacketRouter(place.timing, packet_flits))
     waited = parts * mesh.waited_cycles.astype(np.int64)
     cycles, sent = parts * outcome.cycles, parts * plan.sent_bytes
     return _Ran(cycles, waited, sent, program.tile_bytes, parts)

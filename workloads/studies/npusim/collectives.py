@@ -11,10 +11,10 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
+from tlm.chips.parts import PacketRouter
 from tlm.compute.base import ceil_div
-from tlm.engines.at import run_at
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
+from tlm.on_routers import run_on_routers
 from tlm.program import Buffer, Engine, Gemm, Multicast, Operation, Program, Token, Work
 from workloads.kernels.gemm.partition_gemm import partition_gemm
 from workloads.kernels.gemm.partition_search import find_partition
@@ -76,8 +76,7 @@ def collective_figures(case: CollectiveCase) -> Figures:
         program = copied_gemm(shape, place)
     else:
         program = combined_gemm(shape, place, everywhere=case.shared == "K-all-reduce")
-    mesh = HandshakeMesh(place.rows, place.cols, place.timing)
-    outcome = run_at(program, replace(place.timing, fifo_depth=packet_flits), mesh)
+    outcome, _ = run_on_routers(program, PacketRouter(place.timing, packet_flits))
     return {"cycles": float(outcome.cycles)}
 
 
