@@ -9,13 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.chips import Chip, chip_names, load_chip
 from tlm.comparisons import ChipPoint, load_chips, load_levels, load_tiles
 from tlm.compiled import allocating, compiled
 
 #: Logarithms that are not further apart are the same.
 _EQUAL = 1e-9
-#: Of so many problems and one more, all alike, the one more is the least or the most in 1 of 10.
-_ENOUGH = 19
+#: Of so many problems and one more, all alike, the one more is the least or the most in 1 of 20.
+_ENOUGH = 39
+#: The project's own tiles are not like others: engines and messages share banks, and a channel of
+#: off-chip memory fills the links of its column.
+_OWN = "rtl"
 
 
 class _Which(IntEnum):
@@ -129,7 +133,7 @@ def between(steps: Steps, balance: float, cycles: float) -> Between:
     cases nothing brackets it: all count.
 
     That a few agree does not show that the next one does. So the nearest kin count, too: so many
-    problems that one more, if all are alike, is outside them in 1 of 10. The parts of a run are off
+    problems that one more, if all are alike, is outside them in 1 of 20. The parts of a run are off
     for reasons of their own. A run n times as long is off by the root of n times the cycles.
 
     What may be 100 % less than the time at that level bounds nothing above: ``high`` is infinite.
@@ -221,6 +225,31 @@ def _is_beyond(logs: NDArray[np.float64], x: float, y: float) -> bool:
     return less_x or less_y or more_x or more_y
 
 
+def compared_as(chip: Chip, *, rerouted: bool = False) -> str | None:
+    """Name of the chip on whose tiles levels of kernels were compared; None without one.
+
+    The project's own tiles are ``rtl`` whatever their figures: no others share banks as they do.
+    Others are a shipped chip's with the same figures. How many dies there are, and their links, is
+    in no comparison.
+
+    Args:
+        chip: The chip.
+        rerouted: Whether another network stands in for its own.
+    """
+    if chip.calibration is not None:
+        return _OWN
+    if rerouted:
+        return None
+    shipped = (load_chip(name) for name in chip_names() if "RxC" not in name)
+    alike = (
+        each.name
+        for each in shipped
+        if (each.dies is None) == (chip.dies is None)
+        and each.same_figures(chip.model_copy(update={"dies": each.dies}))
+    )
+    return next(alike, None)
+
+
 def chip_steps(
     chip: str | None, kernel: str, level: str, *, memory: bool, variant: str = ""
 ) -> Steps | None:
@@ -229,8 +258,8 @@ def chip_steps(
     With cases that cost too much at `at`, a closed form is held against ``lt`` alone.
 
     Args:
-        chip: Whose cases; those of all chips for None, as of one that is not shipped, and where it
-            has none.
+        chip: Whose cases, as `compared_as` names it; those of chips that are alike
+            for None, and where it has none.
         kernel: The kernel.
         level: That of the run.
         memory: Whether its operands lie in off-chip memory.
@@ -252,29 +281,25 @@ def chip_steps(
 def _step_on(
     chip: str | None, kernel: str, variant: str, memory: bool, level: str
 ) -> LevelStep | None:
-    name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
     of_kernel = load_chips().by_kernel.get((kernel, variant, memory), [])
     checked = [(p.chip, _checked(p, level)) for p in of_kernel if level == "perf" or p.at]
-    cases = [case for known_as, case in checked if known_as == name]
-    kin = _kin(kernel, memory, own=name == "rtl") if level == "lt" and checked else None
-    return LevelStep.of(cases or [case for _, case in checked], kin)
+    cases = [case for name, case in checked if name == chip]
+    alike = [case for name, case in checked if (name == _OWN) == (chip == _OWN)]
+    kin = _kin(kernel, memory, level, own=chip == _OWN) if checked else None
+    return LevelStep.of(cases or alike or [case for _, case in checked], kin)
 
 
 @lru_cache(1 << 6)
-def _kin(kernel: str, memory: bool, *, own: bool) -> Kin:
-    """Cases of `lt` against `at`: few ran there, those that cost little.
-
-    Those of the project's ``own`` tiles are not like others: engines and messages share banks, and
-    a channel of off-chip memory fills the links of its column.
-    """
+def _kin(kernel: str, memory: bool, level: str, *, own: bool) -> Kin:
+    """Cases on chips that are alike: the project's ``own`` tiles, or all others."""
     points = [
         point
         for (name, _, in_memory), of in load_chips().by_kernel.items()
         for point in of
-        if (name, in_memory) == (kernel, memory) and point.at
+        if (name, in_memory) == (kernel, memory) and (level == "perf" or point.at)
     ]
-    points = [point for point in points if (point.chip == "rtl") == own] or points
-    return Kin.of([_checked(p, "lt") for p in points], [(p.chip, p.case) for p in points])
+    points = [point for point in points if (point.chip == _OWN) == own] or points
+    return Kin.of([_checked(p, level) for p in points], [(p.chip, p.case) for p in points])
 
 
 def _checked(point: ChipPoint, level: str) -> Checked:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tlm.chips import find_tiles
 from tlm.comparisons import ChipPoint, load_chips, load_levels, load_tiles
 from tlm.level_errors import (
     Checked,
@@ -16,6 +17,7 @@ from tlm.level_errors import (
     LevelStep,
     between,
     chip_steps,
+    compared_as,
     level_error,
     rtl_steps,
 )
@@ -166,13 +168,13 @@ def test_a_few_that_agree_do_not_show_that_the_next_one_does() -> None:
 
 
 def test_the_nearest_problems_count_each_once_with_its_variants() -> None:
-    near = [Checked(1.0, 500 + number, 0.5) for number in range(18)]
-    variants = [Checked(1.0, 520, 2.0)] * 30
+    near = [Checked(1.0, 500 + number, 0.5) for number in range(38)]
+    variants = [Checked(1.0, 540, 2.0)] * 30
     far = Checked(9.0, 500, 7.0)
-    of_18 = [*range(18), *[18] * 30]
-    kin = Kin.of([*near, *variants, far], [*of_18, 19])
+    of_38 = [*range(38), *[38] * 30]
+    kin = Kin.of([*near, *variants, far], [*of_38, 39])
     assert zeros_beside(kin, 1.0, 500).pct == pytest.approx(2.0, rel=1e-3)
-    fewer = Kin.of([*near[1:], *variants, far], [*of_18[1:], 19])
+    fewer = Kin.of([*near[1:], *variants, far], [*of_38[1:], 39])
     assert zeros_beside(fewer, 1.0, 500).pct == pytest.approx(7.0)
 
 
@@ -192,9 +194,39 @@ def test_what_cost_much_at_a_chip_has_the_cases_of_others() -> None:
             assert (steps is not None) == known, (chip, kernel, variant)
 
 
+@pytest.mark.parametrize(
+    ("asked", "change", "name"),
+    [
+        ("flat32", "memory.capacity_bytes=68719476736", "flat32"),
+        ("flat32", "noc.hop_cycles=2", None),
+        ("flat32-wafer", "dies.rows=16", "flat32-wafer"),
+        ("flat32-wafer", "dies.link_bytes_per_s=5e11", "flat32-wafer"),
+        ("flat32-wafer", "noc.hop_cycles=2", None),
+        ("rtl-4x4", "clock_hz=2e9", "rtl"),
+    ],
+)
+def test_levels_were_compared_on_tiles_with_these_figures(
+    asked: str, change: str, name: str | None
+) -> None:
+    chip = find_tiles(asked, [change])
+    assert compared_as(chip) == name
+    assert compared_as(chip, rerouted=True) == (name if name == "rtl" else None)
+
+
+def test_chips_that_were_not_compared_have_the_cases_of_those_alike() -> None:
+    of = {"memory": True, "variant": ""}
+    own, other = (chip_steps(name, "stream-gemm", "lt", **of) for name in ("rtl", None))
+    errors = {p.lt_error_pct for p in load_chips().by_kernel["stream-gemm", "", True]
+              if p.at and p.chip != "rtl"}  # fmt: skip
+    assert own is not None
+    assert other is not None
+    assert set(other[0].cases.errors) == errors
+    assert not set(own[0].cases.errors) <= errors
+
+
 @pytest.mark.parametrize(("level", "brackets"), [("lt", 0.85), ("perf", 0.78)])
 def test_claims_cover_problems_that_they_do_not_know(level: str, brackets: float) -> None:
-    """Of each sixth problem without itself, in any variant; `perf` claims brackets alone."""
+    """Of each sixth problem without itself, in any variant."""
     kernels: dict[tuple[str, bool], list[ChipPoint]] = defaultdict(list)
     for point in load_chips().points:
         if level == "perf" or point.at is not None:
@@ -220,7 +252,7 @@ def test_claims_cover_problems_that_they_do_not_know(level: str, brackets: float
     print(f"{level}: of {count} problems without themselves {covered} lie within what others say")
     assert count > 800
     assert covered["bracket"] > brackets * count
-    assert covered["kin"] > max(covered["bracket"], 0.93 * count)
+    assert covered["kin"] > max(covered["bracket"], 0.95 * count)
 
 
 def checked(point: ChipPoint, level: str) -> Checked:

@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tlm.comparisons import load_chips
 from tlm.level_errors import Between, between, chip_steps
 from wafertlm.die_options import die_mapping
 from wafertlm.iteration import IterationOptions, run_iteration
+from wafertlm.kernel import result
 from wafertlm.serving import ServeOptions, serve_result
 from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.service import Service
@@ -49,7 +51,7 @@ def held_within(ends: Between, cycles: int, found: int) -> None:
 
 @given(st.floats(-12, 12), st.integers(1, 10**12))
 def test_a_time_lies_between_its_bounds(balance: float, cycles: int) -> None:
-    for chip in ("flat32", "rtl-4x4", None):
+    for chip in ("flat32", "rtl", None):
         steps = chip_steps(chip, "stream-gemm", "perf", memory=True)
         assert steps is not None
         ends = between(steps, 2.0**balance, cycles)
@@ -74,22 +76,32 @@ def drawn(seed: int) -> IterationOptions:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "least"), [(range(4), 3), pytest.param(range(10), 9, marks=pytest.mark.slow)]
+    ("seeds", "least"), [(range(4), 3), pytest.param(range(30), 27, marks=pytest.mark.slow)]
 )
-def test_most_iterations_at_lt_lie_between_the_bounds_of_perf(seeds: range, least: int) -> None:
+def test_most_iterations_at_lt_lie_between_the_bounds_of_perf(
+    seeds: range, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between those of `perf` against `lt` alone: `lt` against `at` is not in them."""
     covered, widths = 0, []
     for seed in seeds:
         options = drawn(1000 + seed)
-        perf = run_iteration(options)
-        known = {name: getattr(options, name) for name in ("model", "chip", "grid", "prefill")}
-        lt = run_iteration(IterationOptions(**known, decode=options.decode, level="lt"))
+        whole = run_iteration(options).seconds_between
+        with monkeypatch.context() as patch:
+            patch.setattr(result, "chip_steps", first_step)
+            perf = run_iteration(options)
+        lt = run_iteration(replace(options, level="lt"))
+        assert whole is not None
         assert perf.seconds_between is not None
         low, high = perf.seconds_between
         covered += low <= lt.seconds <= high
-        widths.append((high - low) / 2 / perf.seconds)
+        widths.append((whole[1] - whole[0]) / 2 / perf.seconds)
     assert covered >= least
-    assert max(widths) < 0.09
+    assert max(widths) < 0.15
     assert np.median(widths) < 0.06
+
+
+def first_step(*of: Any, **choices: Any) -> Any:
+    return (chip_steps(*of, **choices) or [])[:1] or None
 
 
 def small_layer(seed: int, folder: Path) -> dict[str, Any]:
@@ -118,13 +130,8 @@ def small_layer(seed: int, folder: Path) -> dict[str, Any]:
             "decode": decode}  # fmt: skip
 
 
-#: The bounds that `tlm.level_errors` makes of 19 problems hold for 17 of these iterations.
-_NARROW = pytest.mark.xfail(reason="bounds of lt hold in 17 of 20 iterations, not 18", strict=True)
-
-
 @pytest.mark.parametrize(
-    ("seeds", "least"),
-    [(range(3), 2), pytest.param(range(20), 18, marks=[pytest.mark.slow, _NARROW])],
+    ("seeds", "least"), [(range(3), 2), pytest.param(range(20), 18, marks=pytest.mark.slow)]
 )
 def test_most_iterations_at_at_lie_between_the_bounds_of_lt(
     seeds: range, least: int, tmp_path: Path

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tlm.calibrated import measured_rtl_hash, stale_allowed
 from tlm.chips import Chip, find_tiles
-from tlm.chips.find import shipped_as
 from tlm.chips.parts import PacketRouter, chip_router, noc_timing, own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.roofline import Roofline
@@ -16,6 +15,7 @@ from tlm.engines.at.cost import Cost
 from tlm.engines.lt import Progress
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
+from tlm.level_errors import compared_as
 from tlm.program import Program
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder
@@ -305,9 +305,7 @@ def grounded(options: KernelOptions) -> Ground:
     """Look up all that options name but the kernel; else as `resolve`."""
     with stale_allowed(options.allow_stale):
         chip = find_tiles(options.chip, options.set)
-        # Of the project's own tiles with other routers, too: no others share banks as they do.
-        is_compared = options.rtl is None or chip.calibration is not None
-        compared_as = _compared_as(chip) if is_compared else None
+        compared = compared_as(chip, rerouted=options.rtl is not None)
         levels = part_levels(options, chip)
         dtype = dtype_on(chip, options.dtype)
         options = replace(options, dtype=dtype)
@@ -332,16 +330,8 @@ def grounded(options: KernelOptions) -> Ground:
             timing=timing,
             tile=None if levels.compute == "perf" else own_tile(chip),
             place=place,
-            compared_as=compared_as,
+            compared_as=compared,
         )
-
-
-def _compared_as(chip: Chip) -> str | None:
-    if chip.dies is None:
-        return shipped_as(chip)
-    from workloads.serving.price.die_price import dies_shipped_as  # slow to import: only for wafers
-
-    return dies_shipped_as(chip)
 
 
 def _custom_routers(options: KernelOptions, levels: Levels) -> "CustomRouters | None":

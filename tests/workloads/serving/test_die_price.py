@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tlm.chips import find_tiles, load_chip
 from tlm.errors import InputError
 from wafertlm.iteration import IterationOptions, run_iteration
-from workloads.machine.die_groups import die_groups, rows_of_dies
+from workloads.machine.die_groups import die_groups
 from workloads.models import load_model
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import run, run_disaggregated
@@ -21,7 +21,7 @@ from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Routing
 from workloads.serving.price.die_plan import DiePlanner
-from workloads.serving.price.die_price import DieMapping, DiesPrice, dies_shipped_as
+from workloads.serving.price.die_price import DieMapping, DiesPrice
 from workloads.serving.price.parts import After, Before, Decode, Head, Layer, Prompt, Routed
 from workloads.serving.schedulers import SCHEDULERS, SchedulerOptions, make_scheduler
 
@@ -121,14 +121,6 @@ def test_weights_of_a_die_leave_room_for_its_requests() -> None:
     small = find_tiles("flat32-wafer", ("memory.capacity_bytes=8000000000",))
     with pytest.raises(InputError, match=r"weights of stage 1 take \d+ bytes of a die; allowed: l"):
         DiesPrice(MODEL, small, DieMapping(expert_parallel=32, pipeline=2))
-
-
-def test_dies_are_those_of_the_shipped_wafer_whatever_lies_between_them() -> None:
-    slower = find_tiles("flat32-wafer", ("dies.link_bytes_per_s=5e11",))
-    assert [dies_shipped_as(each) for each in (WAFER, slower, rows_of_dies(WAFER, 16))] == [
-        "flat32-wafer"
-    ] * 3
-    assert dies_shipped_as(find_tiles("flat32-wafer", ("noc.hop_cycles=2",))) is None
 
 
 def test_micro_batches_fill_the_pipeline() -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from tlm.chips import Chip, chip_names, load_chip
+from tlm.chips import Chip
 from tlm.errors import InputError
+from tlm.level_errors import compared_as
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.die_groups import DieGroups, die_groups
 from workloads.machine.dtypes import DTYPE_BITS, computed_dtype
@@ -181,10 +182,10 @@ class DiesPrice(PlannedPrice):
         self._dies = DiesOfModel(model, chip, mapping)
         self._model, self._chip = model, chip.for_dtype(self._dies.dtype)
         self._place = self._dies.place(network)
-        compared_as = None if network is not None else dies_shipped_as(chip)
+        compared = compared_as(chip, rerouted=network is not None)
         network_pct = 0.0 if network is None else network.error_pct
         mapper = Mapper(self._place, choices)
-        parts = PartPrices(model, self._chip, (mapper, mapper), compared_as, network_pct)
+        parts = PartPrices(model, self._chip, (mapper, mapper), compared, network_pct)
         prices = DiePrices(parts, self._dies.links)
         super().__init__(model, self._chip, self._dies.planner, prices)
 
@@ -238,20 +239,6 @@ class DiesPrice(PlannedPrice):
             if isinstance(part, Routed)
         )
         return of_die * self._dies.groups.dies
-
-
-def dies_shipped_as(chip: Chip) -> str | None:
-    """Name of the shipped wafer with the same dies, whatever lies between them; None without one.
-
-    Levels of kernels are compared on one die: how many there are, and their links, is in none.
-    """
-    wafers = (load_chip(name) for name in chip_names() if "RxC" not in name)
-    alike = (
-        each.name
-        for each in wafers
-        if each.dies and each.same_figures(chip.model_copy(update={"dies": each.dies}))
-    )
-    return next(alike, None)
 
 
 def _weights(linears: tuple[Linear, ...]) -> int:

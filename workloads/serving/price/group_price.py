@@ -3,9 +3,9 @@
 from typing import Any
 
 from tlm.chips import Chip
-from tlm.chips.find import shipped_as
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
+from tlm.level_errors import compared_as
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import activation_dtype
 from workloads.machine.groups import Groups, Parallel
@@ -58,7 +58,7 @@ class GroupsPrice(PlannedPrice):
                 f"{parallel.of}pp: found {parallel.pipeline}; allowed for '{model.name}': 1 to its "
                 f"{model.layers} layers"
             )
-        compared_as = None if network is not None else shipped_as(chip)
+        compared = compared_as(chip, rerouted=network is not None)
         own = network or chip_network(chip)
         fitted = chip.for_dtype(activation_dtype(chip))
         self.parallel, stretches = parallel, stretches_of(model.layers, parallel.pipeline)
@@ -77,7 +77,7 @@ class GroupsPrice(PlannedPrice):
         keepings = [each.keeping for each in kernels.residencies]
         planner = GroupPlanner(model, parallel.pipeline, parallel.micro_batch, keepings)
         pct = 0.0 if network is None else own.error_pct
-        prices = GroupPrices(model, fitted, kernels, compared_as, pct)
+        prices = GroupPrices(model, fitted, kernels, compared, pct)
         super().__init__(model, fitted, planner, prices)
         self.planner = planner
         self._kv_tokens = self._kept_tokens()

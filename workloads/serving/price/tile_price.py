@@ -19,8 +19,8 @@ from math import fsum
 from typing import Literal, Self
 
 from tlm.chips import Chip
-from tlm.chips.find import shipped_as
 from tlm.errors import InputError
+from tlm.level_errors import compared_as
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
@@ -97,7 +97,7 @@ class TilePrice(OfModel):
     ) -> None:
         dtype = activation_dtype(chip)
         # Comparisons are with a shipped chip's own constants.
-        compared_as = None if network is not None else shipped_as(chip)
+        compared = compared_as(chip, rerouted=network is not None)
         self._end: End | None = None
         self._choices = choices
         super().__init__(model)
@@ -121,7 +121,7 @@ class TilePrice(OfModel):
         in_sram = Mapper(replace(self._place, offchip=None), choices, kept=True)
         mappings = Mapper(self._place, choices), in_sram
         self._prices = PartPrices(
-            model, self._chip, mappings, compared_as, network_pct, residents=residents
+            model, self._chip, mappings, compared, network_pct, residents=residents
         )
         self._tables: dict[tuple[End | None, int], StageTable] = {}
         self._stages: dict[Stage, Price] = {}

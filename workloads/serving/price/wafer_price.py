@@ -14,8 +14,8 @@ from math import fsum
 from typing import NamedTuple, Self
 
 from tlm.chips import Chip
-from tlm.chips.find import shipped_as
 from tlm.errors import InputError
+from tlm.level_errors import compared_as
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot
@@ -124,9 +124,9 @@ class WaferPrice(OfModel):
                 f"{model.weight_bytes} bytes; allowed: less than its tiles hold, in whole layers "
                 "and padded to a grid"
             )
-        compared_as = None if network is not None else shipped_as(chip)
+        compared = compared_as(chip, rerouted=network is not None)
         network_pct = 0.0 if network is None else network.error_pct
-        self._prices = GridPrices(self._wafer, compared_as, network_pct)
+        self._prices = GridPrices(self._wafer, compared, network_pct)
         self._end: End | None = None
         self._known: dict[tuple[int, Item], float] = {}
         self._energy: dict[tuple[int, Item], float] = {}
