@@ -41,7 +41,7 @@ def check_program(
     """
     hold_room(f"check of {program.rows}x{program.cols} tiles", _bytes(program))
     gathered = _Gathered(program)
-    total = sum(1 for _ in program.build()) if progress else 0
+    total = sum(1 for _ in program.built()) if progress else 0
     for number, operation in enumerate(program.within_tiles()):
         gathered.add(number, operation)
         if progress and number % _PROGRESS_STEP == 0:

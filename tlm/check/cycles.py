@@ -51,7 +51,7 @@ class WaitSearch:
 
     @cached_property
     def _nodes(self) -> list["_Node"]:
-        return [_Node(operation.within_tiles()) for operation in self._program.build()]
+        return [_Node(operation.within_tiles()) for operation in self._program.built()]
 
     @cached_property
     def _givers(self) -> dict[str, list[int]]:

@@ -52,7 +52,7 @@ def of_transfers(program: Program, limits: TileLimits) -> list[Verdict]:
     """
     routes, hops = Routes(program), 0
     products, steps = np.zeros((program.rows, program.cols), dtype=np.int8), False
-    for operation in (each.within_tiles() for each in program.build()):
+    for operation in (each.within_tiles() for each in program.built()):
         routes.add(operation)
         hops = max(hops, operation.longest_hops if operation.transfers else 0)
         if operation.engine is Engine.MATRIX and not steps:

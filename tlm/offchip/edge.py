@@ -151,7 +151,7 @@ class Blocks:
 
     def __init__(self, program: Program, edge: Edge) -> None:
         lengths: dict[str, int] = {}
-        for operation in program.build():
+        for operation in program.built():
             if isinstance(operation, OffChip):
                 units = edge.units(operation.flits)
                 lengths[operation.block] = max(lengths.get(operation.block, 0), units)
@@ -188,7 +188,7 @@ def numbers_at_channels(program: Program, columns: Sequence[range]) -> NDArray[n
         Shape (rows, columns of the grid); of other tiles that of one before them, or -1.
     """
     has = np.zeros((program.rows, program.cols), dtype=np.int64)
-    loading = (each.tiles for each in program.build() if isinstance(each, OffChip))
+    loading = (each.tiles for each in program.built() if isinstance(each, OffChip))
     for tiles in set(loading):
         rows, cols = (slice(each.start, each.stop, each.step) for each in (tiles.rows, tiles.cols))
         has[rows, cols] = 1

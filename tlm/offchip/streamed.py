@@ -28,7 +28,7 @@ def are_streamed(program: Program, edge: Edge) -> bool:
     """
     if not edge.at_tiles or edge.timing.latency_cycles < edge.unit_flits:
         return False
-    moved = (each for each in program.build() if isinstance(each, OffChip))
+    moved = (each for each in program.built() if isinstance(each, OffChip))
     return sum(edge.units(each.flits) for each in moved) <= edge.timing.queue_depth
 
 

@@ -33,14 +33,14 @@ def relays_as_messages(program: Program, part: int, add_cycles: int) -> Program:
     Raises:
         InputError: for a part below 1, relays without blocks, or blocks of several shapes.
     """
-    relays = [each for each in program.build() if isinstance(each, Relay)]
+    relays = [each for each in program.built() if isinstance(each, Relay)]
     if not relays:
         return program
     parts = _Parts(program.buffers, relays, part)
 
     def operations() -> Iterator[Operation]:
         before = 0  # parts of earlier relays: the next one begins with the buffer behind theirs
-        for operation in program.build():
+        for operation in program.built():
             if isinstance(operation, Relay):
                 for place, lines in operation.roots_by_place():
                     for some in _even(lines):

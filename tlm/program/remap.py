@@ -46,7 +46,7 @@ def on_lines(program: Program, rows: Sequence[int], cols: Sequence[int]) -> Prog
     if not lines.rows.has_gaps and not lines.cols.has_gaps and rows[0] == cols[0] == 0:
         return program
     engine = Engine.VECTOR
-    if any(each.engine is Engine.MATRIX for each in program.build()):
+    if any(each.engine is Engine.MATRIX for each in program.built()):
         engine = Engine.MATRIX
     tokens = _with_room(program)
 
@@ -73,7 +73,7 @@ def _with_room(program: Program) -> Mapping[str, Token]:
     """
     both: set[str] = set()
     piled: set[str] = set()
-    for operation in program.build():
+    for operation in program.built():
         piled.update(operation.bystander_gives)
         if isinstance(operation, Send):
             taken = {*operation.takes, *operation.slots}

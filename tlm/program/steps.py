@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,7 +20,6 @@ _STEP_BYTES = 1300
 """Memory that a step takes with its units, in mesh-gemm and summa (1,236 and 1,417)."""
 _FEW = 2**12
 """Steps that are kept with their program: runs only read them."""
-_kept: "WeakKeyDictionary[Program, list[Step]]" = WeakKeyDictionary()
 
 
 class ProgramDeadlockError(RuntimeError):
@@ -115,13 +113,13 @@ def held_steps(program: Program) -> list[Step]:
     Raises:
         InputError: if they would not fit into memory, or an operation does not fit the program.
     """
-    if program in _kept:
-        return _kept[program]
-    count = sum(len(operation.near) for operation in program.build())
+    if program.found.steps is not None:
+        return program.found.steps
+    count = sum(len(operation.near) for operation in program.built())
     hold_room(f"a program of {count:,} steps", count * _STEP_BYTES)
     steps = list(expand(program))
     if count <= _FEW:
-        _kept[program] = steps
+        program.found.steps = steps
     return steps
 
 

@@ -92,7 +92,7 @@ def on_unequal_tiles(program: Program, percent: NDArray[np.int64]) -> Program:
     scaled = _Scaled(percent)
 
     def build() -> Iterator[Operation]:
-        for operation in program.build():
+        for operation in program.built():
             yield scaled.work(operation) if isinstance(operation, Work) else operation
 
     return replace(program, build=build)

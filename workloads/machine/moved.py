@@ -24,7 +24,7 @@ class Moved(NamedTuple):
 def moved_by(program: Program, flit_bytes: int) -> Moved:
     """What a program moves, counted operation by operation."""
     read = written = delivered = 0
-    for operation in program.build():
+    for operation in program.built():
         if not isinstance(operation, Transfer):
             continue
         size = len(operation.far) * operation.flits * flit_bytes

@@ -60,7 +60,7 @@ def test_what_is_held_is_not_done() -> None:
 
 
 def test_a_table_that_may_change_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tlm.program.program._KEPT", 0)  # short ones are built once
+    monkeypatch.setattr("tlm.program.program._SHORT", 0)  # short ones are built once
     cycles = np.zeros((2, 3), dtype=np.int64)
     program = program_of(2, 3, [])
 

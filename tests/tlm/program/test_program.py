@@ -303,6 +303,6 @@ def test_a_short_program_is_built_once(count: int, built: int) -> None:
         return [Work(Engine.VECTOR, TILE, 1)] * count
 
     program = Program(2, 3, {}, build)
-    assert all(len(list(each())) == count for each in (program.operations, program.build))
+    assert all(len(list(each())) == count for each in (program.operations, program.built))
     assert len(list(program.operations())) == count
     assert len(asked) == built

@@ -43,7 +43,7 @@ class Cost(NamedTuple):
         """
         steps = packets = 0
         streamed = edge is not None and not dram and are_streamed(program, edge)
-        for operation in program.build():
+        for operation in program.built():
             steps += len(operation.near)
             if streamed and isinstance(operation, OffChip):
                 packets += 2 * len(operation.near)  # a request, and all that comes

@@ -40,7 +40,7 @@ def scan(program: Program) -> Scan:
     engines: set[Engine] = set()
     count = upright = turned = copies = flits = 0
     down = False
-    for operation in program.build():
+    for operation in program.built():
         # Blocks from off chip come to who asks: for this purpose tiles send them to themselves.
         operation = operation.within_tiles()
         near, far = operation.near.shape, operation.far.shape
