@@ -14,7 +14,8 @@ from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
 from workloads.kernels.gemm.stream_steps import Numbers, Steps
 from workloads.kernels.parts.line import Message, chain, sequential, tree
-from workloads.kernels.parts.line_steps import LineSteps, LineTiles, line_cycles
+from workloads.kernels.parts.line_state import LineSteps, LineTiles
+from workloads.kernels.parts.line_steps import line_cycles
 
 _GATHERS = {"chain": chain, "tree": tree, "sequential": sequential}
 _BUFFERS = 2

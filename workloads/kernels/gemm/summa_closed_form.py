@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemm.plan import GemmPlan
-from workloads.kernels.parts.line_steps import LineSteps, line_cycles, one_line
+from workloads.kernels.parts.line_state import LineSteps, one_line
+from workloads.kernels.parts.line_steps import line_cycles
 
 Times = NDArray[np.float64]
 """One for each column."""
