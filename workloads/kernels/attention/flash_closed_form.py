@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
+    credit_cycles,
     multicast_cycles_over,
     reduction_cycles_over,
 )
@@ -27,9 +28,12 @@ from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.message_times import rounds_of
 from workloads.machine.place import Place
 
 _Q, _K, _V, _O, _MASK, _, _TOTAL = range(len(NAMES))
+#: What runs have that join.
+_JOINED = tuple(kind for kind in Of if kind >= Of.MAXIMA)
 
 
 def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
@@ -115,8 +119,7 @@ def _joined(problem: FlashPlan, cut: Cut, timing: NocTiming) -> dict[Of, Any]:
     of = problem.place, problem.method, widths(problem), timing
     found = _of_runs(*of, rows, tuple(runs.tolist()))
     where = np.arange(len(rows)).reshape(cut.rows.shape), cut.run
-    kinds = Of.MAXIMA, Of.REDUCED, Of.ADDED
-    return {kind: each[where] for kind, each in zip(kinds, found, strict=True)}
+    return {kind: each[where] for kind, each in zip(_JOINED, found, strict=True)}
 
 
 @lru_cache(1 << 10)
@@ -128,27 +131,52 @@ def _of_runs(
     rows: tuple[int, ...],
     runs: tuple[int, ...],
 ) -> NDArray[np.float64]:
-    """The same, of blocks of some rows and of runs: shape (3, rows, the longest run + 1)."""
-    found = np.zeros((3, len(rows), runs[-1] + 1))
+    """The same, of blocks of some rows and of runs: shape (kinds, rows, the longest run + 1)."""
+    found = np.zeros((len(_JOINED), len(rows), runs[-1] + 1))
     high, vector = np.array(rows), place.vector
     total, output = (flits_of(of, name, high, 1) for name in (_TOTAL, _O))
     column, deep = (vector.pass_cycles_over(high, width) for width in (1, of.v_depth))
     for run in runs:
-        maxima, reduced, added = found[:, :, run]
         if run == 1:
             continue
+        each = {Of.SENT_OUTPUT: output}
         if method == "network":
             farthest = np.full_like(high, max(run // 2, 1))
-            maxima[:] = reduction_cycles_over(timing, farthest, total)
-            maxima += multicast_cycles_over(timing, farthest, total)
-            reduced[:] = reduction_cycles_over(timing, farthest, output)
+            maxima = reduction_cycles_over(timing, farthest, total)
+            each[Of.MAXIMA] = maxima + multicast_cycles_over(timing, farthest, total)
+            each[Of.REDUCED] = reduction_cycles_over(timing, farthest, output)
         else:
             root = Lines("row", range(1), run), run // 2, method, "", "", ""
-            maxima[:] = all_reduce_cycles(Reduction(*root, total, column), timing)
-            reduced[:] = reduce_cycles(Reduction(*root, output, deep), timing)
+            each[Of.MAXIMA] = all_reduce_cycles(Reduction(*root, total, column), timing)
+            each[Of.REDUCED] = reduce_cycles(Reduction(*root, output, deep), timing)
             # The root's engine adds what comes for all streams but the last.
-            added[:] = np.ceil(np.log2(run)) * (column + deep)
+            each[Of.ADDED] = np.ceil(np.log2(run)) * (column + deep)
+            each |= _by_messages(method, run, timing, total, output)
+        for kind, cycles in each.items():
+            found[_JOINED.index(kind), :, run] = cycles
     return found
+
+
+def _by_messages(
+    method: str, run: int, timing: NocTiming, total: Any, output: Any
+) -> dict[Of, Any]:
+    """What `Joining` has of messages with so many flits of a column, and of an output."""
+    chain = method == "chain"
+    messages = {"chain": min(run - 1, 2), "tree": len(rounds_of(run))}.get(method, run - 1)
+    hops = 1 if chain else run // 2
+    return {
+        Of.MESSAGES: messages,
+        Of.STAGES: run // 2 - 1 if chain else 0,
+        Of.RISE: int(method == "tree"),
+        # Along a chain they go back as a multicast.
+        Of.SPREAD: (1 if chain else messages) * (timing.launch_cycles + total),
+        Of.TOTAL: total,
+        Of.TOTAL_WAY: arrival_cycles(timing, hops, total),
+        Of.OUTPUT_WAY: arrival_cycles(timing, hops, output),
+        Of.CREDIT: credit_cycles(timing, hops),
+        # The nearest tile's are those of the root's router.
+        Of.ROOM: timing.input_places + timing.output_depth,
+    }
 
 
 def _at_hand(problem: FlashPlan, cut: Cut, timing: NocTiming) -> dict[Of, Any]:

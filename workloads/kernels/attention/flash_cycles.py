@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import allocating, compiled, forget_stale
+from workloads.kernels.attention.flash_joining import Beside, Joining, Joins, joins
 from workloads.kernels.parts.channels import sooner
 
 #: Passes over a block of scores.
@@ -61,6 +62,17 @@ class Of(IntEnum):
     MAXIMA = auto()  # until maxima have come together and gone back
     REDUCED = auto()  # until the output has come together
     ADDED = auto()  # of what the root's engine adds
+    SENT_OUTPUT = auto()  # for which a tile sends its output to others
+    # Of those that join by messages what `flash_joining.Joining` has.
+    MESSAGES = auto()
+    STAGES = auto()
+    RISE = auto()
+    SPREAD = auto()
+    TOTAL = auto()
+    TOTAL_WAY = auto()
+    OUTPUT_WAY = auto()
+    CREDIT = auto()
+    ROOM = auto()
 
 
 class Plans(NamedTuple):
@@ -160,15 +172,23 @@ def _cycles(own: NDArray[np.float64], plans: Plans) -> float:
     # The passes that put a stream's results where they belong, and those behind its last product.
     written, behind = (column, 0.0) if plans.in_memory else (column + deep, deep)
     items = streams * each
+    by_messages = own[Of.MESSAGES] > 0 and not plans.in_memory
     # One block under way: the next stream's loads stand behind the stores of this one.
     waits = blocks.turn if blocks.turn > 0 else max(0.0, behind - scores)
     alone = items * (scores + softmax + output) + (streams - 1) * waits
-    # A run puts together what its tiles found. A stream's last product goes on beside that.
+    # A run puts together what its tiles found.
     maxima = rest = reduced = 0.0
+    together = Joins(0.0, 0.0, 0.0)
     if own[Of.RUN] > 1:
         maxima, reduced = _JOINING_COLUMNS * column + own[Of.MAXIMA], own[Of.REDUCED]
         rest = deep + own[Of.ADDED]
-    late = max(0.0, maxima - output) + rest
+        if streams > 1:
+            together = _joins(own, plans, softmax)
+    # A stream's last product goes on beside that: of the very last one what is left behind the end
+    # of the stream before. A stream without another that takes turns with it begins behind that.
+    solo = streams % 2 == 1 and each > 1
+    ending = output if solo else max(0.0, output - together.last)
+    late = max(0.0, maxima - ending) + rest
     # Two: the matrix engine waits for the first softmax and for the last, the vector engine for the
     # first scores.
     last = softmax + mask * (1 - masks / each)
@@ -179,13 +199,13 @@ def _cycles(own: NDArray[np.float64], plans: Plans) -> float:
     waits = waits + between * max(0.0, last - scores - output)
     matrix = items * (scores + output) + waits
     vector = scores + items * softmax + max(streams - 2, 0.0) * written
-    vector = vector + (max(output, written) if streams > 1 else output)
-    vector = vector + (streams - 1) * (maxima + rest)
+    vector = vector + (max(ending, written) if streams > 1 else output) + together.vector
     if items > 1:
         # The second item's keys may come late.
         vector = vector + max(0.0, blocks.second - first)
         alone = alone + max(0.0, blocks.second - scores - first - output)
-    worked = alone + (streams - 1) * late if one else max(matrix, vector)
+    alone = alone + (together.vector if by_messages else (streams - 1) * late)
+    worked = alone if one else max(matrix, vector)
     # A block is asked for when its buffer's last product has been made.
     if plans.shared:
         left = scores + last + output
@@ -203,10 +223,17 @@ def _cycles(own: NDArray[np.float64], plans: Plans) -> float:
         keyed = turns * (keys + scores) + scores + last + output
         valued = own[Of.V] + turns * (values + output) + output
         asked = blocks.begin + max(keyed, valued)
+    if together.last > 0:
+        left = left - output + ending
+        # The last passes come behind the end of an earlier stream.
+        if streams > 2 and (solo or each == 1):
+            left = max(left, last + ending)
     # What brings the blocks waits, too, for the end of a stream before which it may not ask.
     brought = blocks.brought + left
-    if one:
+    if one and not by_messages:
         brought = brought + (streams - 1) * (output + late + blocks.idle)
+    elif not plans.in_memory:
+        brought = brought + together.transfer
     worked = worked + max(0.0, blocks.masked - scores)
     paced = max(blocks.begin + worked, asked)
     queued = _queued(own, blocks, blocks.begin + scores, paced, brought)
@@ -214,6 +241,29 @@ def _cycles(own: NDArray[np.float64], plans: Plans) -> float:
     end = own[Of.WRITTEN] + queued + max(0.0, column - output) + behind
     cycles: float = max(paced, brought) + late + reduced + end
     return cycles
+
+
+@compiled
+def _joins(own: NDArray[np.float64], plans: Plans, softmax: float) -> Joins:
+    """What a run puts together between its streams."""
+    ends, column, deep = own[Of.STREAMS] - 1, own[Of.COLUMN], own[Of.DEEP]
+    maxima = _JOINING_COLUMNS * column + own[Of.MAXIMA]
+    if plans.in_memory or own[Of.MESSAGES] == 0:
+        # The root waits for an output that it takes from the network.
+        each = maxima + deep + own[Of.ADDED] + (0.0 if plans.in_memory else own[Of.REDUCED])
+        left = maxima + deep + own[Of.SENT_OUTPUT]
+        unseen = plans.in_memory or own[Of.DEPTH] == 1
+        return Joins(ends * left, ends * each, 0.0 if unseen else left)
+    of = Joining(
+        own[Of.MESSAGES], own[Of.STAGES], own[Of.RISE], own[Of.SPREAD],
+        own[Of.TOTAL], own[Of.SENT_OUTPUT], own[Of.TOTAL_WAY], own[Of.OUTPUT_WAY],
+        own[Of.CREDIT], own[Of.ROOM], column, deep,
+    )  # fmt: skip
+    q, k, v = own[Of.Q], own[Of.K], own[Of.V]
+    return joins(of, Beside(
+        own[Of.STREAMS], own[Of.DEPTH], own[Of.BLOCKS], own[Of.SCORES], softmax, own[Of.OUTPUT],
+        q, k, v, own[Of.KEYS] - k,
+    ))  # fmt: skip
 
 
 @compiled
