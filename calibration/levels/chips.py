@@ -8,6 +8,7 @@ cases without off-chip memory (models.py).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -73,6 +74,13 @@ _ROWS = ((4, 1), (4, 4), (16, 1), (16, 4), (64, 8))
 _ATTENTION = ((1, 8, 8, 1, 1, 1), (1, 8, 8, 2, 2, 2), (2, 4, 4, 4, 4, 2), (1, 8, 2, 0, 8, 2),
               (4, 16, 4, 0, 32, 2))  # fmt: skip
 _DEPTHS = (8, 128)
+#: Of attention whose runs of tiles share several streams, without memory: streams of a tile alone,
+#: beside which there are a few more; heads of keys, of queries for each, keys of a tile and depth
+#: in units.
+_IN_RUNS = ((1, 1, 4, 2, 4), (1, 4, 1, 4, 2), (2, 2, 8, 1, 2))
+_RUNS = "decode-attention"
+#: One more stream for so many tiles.
+_TILES_A_STREAM = 8
 _HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
 #: Of products of experts: how many, rows of each, and a tile's share of n and k in units.
 _EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
@@ -248,13 +256,23 @@ def _points(
     chip: str, ground: Ground, name: str, grid: Grid, seed: int, choices: Choices
 ) -> Iterator[ChipPoint]:
     kernel, memory = KERNELS[name], ground.place.offchip is not None
-    variant = kernel.variant(choices, ground.place)
-    if choices.collective is not None and not variant:
+    if choices.collective is not None and not kernel.variant(choices, ground.place):
         return  # as it is by itself
     stream = np.random.default_rng([seed, *chip.encode(), *name.encode(), *grid])
+    lots = [_problems(name, kernel, grid, CHIPS[chip][1], stream)]
+    if name == _RUNS and not memory and grid[0] * grid[1] <= _AT_TILES:
+        lots.append(_shared_by_runs(grid, CHIPS[chip][1], stream))
+    for problems in lots:
+        yield from _compared(chip, ground, name, grid, choices, problems)
+
+
+def _compared(
+    chip: str, ground: Ground, name: str, grid: Grid, choices: Choices, problems: Iterator[Sizes]
+) -> Iterator[ChipPoint]:
+    kernel, memory = KERNELS[name], ground.place.offchip is not None
     points: list[ChipPoint] = []
     programs: list[Program] = []
-    for sizes in _problems(name, kernel, grid, CHIPS[chip][1], stream):
+    for sizes in problems:
         try:
             plan = kernel.planned(sizes, ground.place, choices)
         except InputError:
@@ -267,7 +285,7 @@ def _points(
             point = ChipPoint(
                 chip=chip,
                 kernel=name,
-                variant=variant,
+                variant=kernel.variant(choices, ground.place),
                 memory=memory,
                 case=_case(grid, sizes, choices),
                 balance=plan.balance,
@@ -315,10 +333,7 @@ def _problems(
 ) -> Iterator[Sizes]:
     """Sizes of problems, as drawn about those of the tables above."""
     rows, cols = grid
-
-    def drawn(size: int) -> int:
-        return max(1, int(size * stream.uniform(0.6, 1.4)))
-
+    drawn = partial(_drawn, stream)
     if kernel.form in (ATTENTION, LATENT):
         for sequences, heads, kv_heads, queries, keys, depth in _ATTENTION:
             wide = int(np.clip(depth * unit, *_DEPTHS))
@@ -343,3 +358,18 @@ def _problems(
                 yield m, ceil_div(n, _HEAD) * _HEAD, _HEAD
             else:
                 yield (m, n, _OPERANDS) if kernel.form == SUMS else (m, n)
+
+
+def _shared_by_runs(grid: Grid, unit: int, stream: np.random.Generator) -> Iterator[Sizes]:
+    """Sizes of attention with a few streams more than tiles alone would have evenly."""
+    tiles = grid[0] * grid[1]
+    for each, kv_heads, sharers, keys, depth in _IN_RUNS:
+        streams = each * tiles + _drawn(stream, tiles // _TILES_A_STREAM)
+        wide = int(np.clip(depth * unit, *_DEPTHS))
+        length = _drawn(stream, grid[1] * keys * unit)
+        yield ceil_div(streams, kv_heads), kv_heads * sharers, kv_heads, 1, length, wide, wide
+
+
+def _drawn(stream: np.random.Generator, size: int) -> int:
+    """A size as drawn about another."""
+    return max(1, int(size * stream.uniform(0.6, 1.4)))

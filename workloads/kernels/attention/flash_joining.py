@@ -134,7 +134,9 @@ def joins(of: Joining, beside: Beside) -> Joins:
         # The next stream's scores do not wait for the root.
         scored = beside.near + q + k + beside.scores
         waits = max(late + first.left, own + first.added - scored, beside.product) - beside.product
-        return Joins(ends * (late + first.left), ends * waits, 0.0)
+        # Behind the last keys come scores and passes, or their values.
+        behind = max(0.0, beside.near + beside.scores + beside.softmax - v)
+        return Joins(ends * (late + first.left + behind), ends * waits, 0.0)
     # Of two streams that end one after the other the next blocks are another stream's first and
     # later ones of their own. Behind the last blocks there are none.
     second, busy = first, max(ends - 2, 0.0)
