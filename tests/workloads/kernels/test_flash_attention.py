@@ -164,3 +164,38 @@ def test_the_closed_form_of_decode_attention(name: str, memory: bool) -> None:
     # A vector engine that multiplies is done with a row's keys in a few cycles: messages show.
     assert np.mean(errors) < (0.035 if name.startswith("npusim") else 0.03)
     assert max(errors) < 0.10
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "sizes", "run_", "blocks", "turns", "method", "once"),
+    [
+        ("npusim-small", (2, 8), (13, 4, 2, 1, 584, 128), 8, 1, 2, "tree", False),
+        ("npusim-large", (4, 8), (33, 32, 4, 1, 1581, 128), 8, 1, 2, "sequential", False),
+        ("npusim-small", (2, 8), (26, 16, 2, 1, 1703, 64), 4, 2, 2, "sequential", False),
+        ("wse2", (4, 16), (34, 4, 4, 1, 1082, 16), 8, 1, 2, "tree", False),
+        # Buffers on the way take an output.
+        ("npusim-small", (1, 16), (50, 32, 4, 1, 187, 128), 2, 1, 2, "tree", True),
+        # One block under way.
+        ("npusim-large", (2, 8), (7, 8, 8, 1, 1972, 64), 2, 1, 1, "tree", True),
+    ],
+)
+def test_the_closed_form_of_runs_that_share_several_streams(
+    name: str,
+    grid: tuple[int, int],
+    sizes: tuple[int, ...],
+    run_: int,
+    blocks: int,
+    turns: int,
+    method: str,
+    once: bool,
+) -> None:
+    chip = load_chip(name).for_dtype("fp16")
+    timing, shape = noc_timing(chip), AttentionShape(*sizes, sizes[-1])
+    tiles = chip_place(chip, grid, timing, 16, 16, memory=False)
+    block = Block(shape.rows, -(-shape.kv_length // (run_ * blocks)), sizes[-1], sizes[-1])
+    plan = FlashPlan(tiles, shape, block, 1, blocks, turns, Factor.of_exponent(UNIT), run_, method)
+    lt = run_lt(flash_attention.flash_attention(plan), timing).cycles
+    assert abs(flash_attention_cycles(plan, timing) / lt - 1) < 0.06
+    # The root's port is busy with a stream's blocks, and then the last tile's is with its own.
+    brought = plan.streams * (plan.flits("q") + blocks * (plan.flits("k") + plan.flits("v")))
+    assert (lt < 1.5 * brought) == once

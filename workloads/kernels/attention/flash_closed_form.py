@@ -2,8 +2,8 @@
 
 With one block under way its steps follow each other; with two, the busiest of a tile's engines
 sets the pace, or what brings the blocks: then the last one's product is what is left. What a run of
-tiles has to do together comes after each stream. That is compiled (`flash_cycles`), from what
-engines, network and memory say of each cut.
+tiles has to do together comes after each stream. That is compiled (`flash_cycles`, and
+`flash_joining` of messages), from what engines, network and memory say of each cut.
 """
 
 from functools import lru_cache

@@ -112,7 +112,8 @@ class _Blocks(NamedTuple):
 @compiled
 def joins(of: Joining, beside: Beside) -> Joins:
     """How long a run's joining takes between streams."""
-    # A maximum that comes last finds all others there. So do others if the root's own comes last.
+    # From the last maximum to the end of its spread: of another tile, or the root's own. It finds
+    # all others there.
     adds = min(of.stages, 1.0) + (of.messages - 1) * of.rise
     late = of.total_way + (1 + adds) * of.column + of.spread
     own = (1 + of.messages) * of.column + of.spread
@@ -122,8 +123,8 @@ def joins(of: Joining, beside: Beside) -> Joins:
         # The stream's last product goes on beside that.
         made = max(0.0, beside.product - own)
     alone = _end(of, made, _Blocks(never, never, never, never))
-    # Root's values wait for the product with those before. It goes on from the root's maxima; if
-    # another tile's come later, so much sooner.
+    # The root's next values wait for the product with those before, which goes on from its own
+    # maxima. If those of another tile come later, that ends so much sooner.
     q, k, v, asked = beside.q, beside.k, beside.v, beside.product - own
     first = _end(of, made, _of_stream(beside, 0.0))
     if asked > 0:
