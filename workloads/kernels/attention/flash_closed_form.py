@@ -166,6 +166,8 @@ def _by_messages(
     hops = 1 if chain else run // 2
     return {
         Of.MESSAGES: messages,
+        # The root is in the middle. Of a tree the last one comes from before it.
+        Of.ASIDE: run // 2 if method == "sequential" else messages - 1,
         Of.STAGES: run // 2 - 1 if chain else 0,
         Of.RISE: int(method == "tree"),
         # Along a chain they go back as a multicast.

@@ -65,6 +65,7 @@ class Of(IntEnum):
     SENT_OUTPUT = auto()  # for which a tile sends its output to others
     # Of those that join by messages what `flash_joining.Joining` has.
     MESSAGES = auto()
+    ASIDE = auto()
     STAGES = auto()
     RISE = auto()
     SPREAD = auto()
@@ -234,6 +235,10 @@ def _cycles(own: NDArray[np.float64], plans: Plans) -> float:
         brought = brought + (streams - 1) * (output + late + blocks.idle)
     elif not plans.in_memory:
         brought = brought + together.transfer
+        if together.last > 0:
+            # Between two ends the engines may set the pace, but for the first block of each stream.
+            slower = max(scores + output, softmax) - own[Of.K] - own[Of.V]
+            brought = brought + streams * (each - 1) * max(0.0, slower)
     worked = worked + max(0.0, blocks.masked - scores)
     paced = max(blocks.begin + worked, asked)
     queued = _queued(own, blocks, blocks.begin + scores, paced, brought)
@@ -255,7 +260,7 @@ def _joins(own: NDArray[np.float64], plans: Plans, softmax: float) -> Joins:
         unseen = plans.in_memory or own[Of.DEPTH] == 1
         return Joins(ends * left, ends * each, 0.0 if unseen else left)
     of = Joining(
-        own[Of.MESSAGES], own[Of.STAGES], own[Of.RISE], own[Of.SPREAD],
+        own[Of.MESSAGES], own[Of.ASIDE], own[Of.STAGES], own[Of.RISE], own[Of.SPREAD],
         own[Of.TOTAL], own[Of.SENT_OUTPUT], own[Of.TOTAL_WAY], own[Of.OUTPUT_WAY],
         own[Of.CREDIT], own[Of.ROOM], column, deep,
     )  # fmt: skip

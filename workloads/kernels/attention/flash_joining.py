@@ -2,10 +2,10 @@
 
 The root's last message of a stream's end spreads the maxima: of sums and outputs it sends none. So
 its interface goes on with the next blocks, which it sends to itself. Its port takes these before
-what others send, but for a message of each between two of them. Of three messages or more the later
-ones wait until the root has added those before, whose buffers they need. Their tiles bring blocks
-of their own behind that: a stream costs the blocks' flits twice where the root adds much, and once
-where the buffers on the way take an output.
+what others send, but for a message from either side between two of them. Of three messages or more
+the later ones wait until the root has added those before, whose buffers they need. Their tiles
+bring blocks of their own behind that: a stream costs the blocks' flits twice where the root adds
+much, and once where the buffers on the way take an output.
 """
 
 from typing import NamedTuple
@@ -21,6 +21,7 @@ class Joining(NamedTuple):
 
     Attributes:
         messages: That come to the root, one after the other.
+        aside: The first of these that comes from the other side than those before.
         stages: Messages on the way of the first of these, one behind the other.
         rise: How many more are on the way of each next one.
         spread: For which the root's interface sends the maxima.
@@ -35,6 +36,7 @@ class Joining(NamedTuple):
     """
 
     messages: float
+    aside: float
     stages: float
     rise: float
     spread: float
@@ -167,15 +169,22 @@ def _end(of: Joining, made: float, blocks: _Blocks) -> _End:
     ready = of.total_way + _PASSES * of.column
     outputs = max(ready, made) + of.deep
     vector = max(_PASSES * of.column, made) + of.deep
-    # The root has two buffers, which messages have in turn.
+    # The root has two buffers, which messages have in turn. One behind another from the same side
+    # waits for a turn more. Of the first two the nearer tile's comes first, whatever their order.
+    nearer = of.aside > 1 and of.rise == 0
+    foremost = 1 if nearer else 0
     port = older = newer = one = other = left = 0.0
     for number in range(int(of.messages)):
         stages = of.stages + number * of.rise
         leaves = max(ready + stages * (of.total_way + of.column), older)
-        port = _turn(max(leaves + of.total_way - of.total, port), blocks) + of.total
+        comes = leaves + of.total_way - of.total
+        if number == 0 and nearer:
+            other = comes = _turn(comes, blocks) + of.total
+        waits = number != of.aside and number != foremost
+        port = max(_turn(max(comes, port) if waits else comes, blocks), port) + of.total
         if number == 0:
             one = port
-        elif number == 1:
+        elif number == 1 and not nearer:
             other = port
         vector = max(vector, port) + of.column
         older, newer = newer, vector + of.credit
@@ -183,12 +192,16 @@ def _end(of: Joining, made: float, blocks: _Blocks) -> _End:
     for number in range(int(of.messages)):
         stages = of.stages + number * of.rise
         leaves = max(outputs + stages * (of.output_way + of.deep), older)
-        # Behind the same tile's sum.
-        comes = max(leaves + of.output_way - of.output, port)
-        comes = max(comes, one if number == 0 else other if number == 1 else 0.0)
-        port = _turn(comes, blocks) + of.output
-        held = port - of.room if of.total + of.output > of.room else 0.0
-        left = max(left, leaves + of.output, held)
+        # Behind the same tile's sum, which may have the buffer that it needs.
+        behind = one if number == 0 else other if number == 1 else 0.0
+        comes = max(leaves + of.output_way - of.output, behind)
+        waits = number != of.aside and number != foremost
+        port = max(_turn(max(comes, port) if waits else comes, blocks), port) + of.output
+        if of.output > of.room:
+            left = max(left, port - of.room)
+        elif of.total + of.output > of.room:
+            left = max(left, behind)
+        left = max(left, leaves + of.output)
         vector = max(vector, port) + of.deep
         older, newer = newer, vector + of.credit
     return _End(left, vector)
