@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tlm.errors import InputError
 from tlm.program.data import Buffer, buffers_fault, peak_bytes
 from tlm.program.operations import Operation
 from tlm.program.tokens import Token
-
-if TYPE_CHECKING:
-    from tlm.program.steps import Step
 
 #: Operations times tiles of a program that is built once; longer ones are never held in memory.
 _SHORT = 2**16
@@ -23,12 +20,13 @@ class Found:
     Attributes:
         operations: All that it has; None before they are built, and of a long program.
         fits: Whether each was checked.
-        steps: Of all tiles; None before they are asked for, and of many.
+        steps: Of all tiles, each a `tlm.program.steps.Step`; None before they are asked for, and
+            of many.
     """
 
     operations: list[Operation] | None = None
     fits: bool = False
-    steps: "list[Step] | None" = None
+    steps: list[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
