@@ -84,6 +84,8 @@ _TILES_A_STREAM = 8
 _HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
 #: Of products of experts: how many, rows of each, and a tile's share of n and k in units.
 _EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
+#: Of weights in fewer bits than tiles compute in.
+_WEIGHT_BITS = 4.0
 #: Kernels that serving may be asked to run with collectives by messages; tiles of such variants.
 _SERVING = ("stream-gemm", "grouped-gemm", "rms-norm", "decode-attention", "flat-attention")
 _VARIANT_TILES = 8 * 8
@@ -209,8 +211,8 @@ def _chip(name: str, grid: Grid) -> Chip:
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
     """Kernels by themselves and in variants: skewed, by messages, by streams, in partitions.
 
-    Causal attention and weights that lie in the tiles are two more. FlatAttention runs also with
-    all tiles in a group, each way.
+    Causal attention, weights that lie in the tiles, and those that tiles widen are more.
+    FlatAttention runs also with all tiles in a group, each way.
     """
     for name, kernel in KERNELS.items():
         yield from ((name, each) for each in _placed(kernel, grid))
@@ -229,6 +231,8 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
                 yield name, Choices(collective=collective, causal=True)
         if "resident" in kernel.choices:
             yield name, Choices(resident=True)
+        if "weight_bits" in kernel.choices:
+            yield name, Choices(weight_bits=_WEIGHT_BITS)
     if grid == _GROUP:
         return
     if grid[0] * grid[1] <= _AT_TILES:

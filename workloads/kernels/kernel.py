@@ -172,6 +172,7 @@ class Kernel:
             known.schedule if known.schedule != "async" else None,
             known.collective if known.collective != own else None,
             f"groups of {known.groups}" if known.groups else None,
+            "narrow weights" if _widens(known, place) else None,
             "resident" if known.resident else None,
             "skewed" if known.skewed else None,
             "one buffer" if known.receive_buffers == 1 else None,
@@ -235,3 +236,9 @@ def without_memory(plan: Any) -> Any:
 
 def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def _widens(choices: Choices, place: Place) -> bool:
+    """Whether tiles widen weights: of those that they keep nobody waits for that."""
+    bits = choices.weight_bits
+    return bits is not None and bits < place.element_bits and not choices.resident

@@ -49,18 +49,20 @@ class Mapped(NamedTuple):
         if isinstance(self.plan, GemmPlan):
             return _choices(skewed=self.plan.skewed)
         if isinstance(self.plan, StreamPlan):
-            return _choices(resident=self.plan.resident)
+            return _choices(resident=self.plan.resident, weight_bits=self.plan.weight_bits)
         return KERNELS_OWN
 
     def variant(self, choices: Choices, place: Place) -> str:
         """What comparisons of levels know the plan by, where kernels have some choices."""
         own = self.choices
-        made = replace(choices, causal=own.causal, resident=own.resident)
+        made = replace(
+            choices, causal=own.causal, resident=own.resident, weight_bits=own.weight_bits
+        )
         return KERNELS[self.kernel].variant(made, place)
 
 
 @lru_cache(64)
-def _choices(**made: bool) -> Choices:
+def _choices(**made: bool | float | None) -> Choices:
     """Choices of which some are made or not."""
     known: dict[str, Any] = {name: each or None for name, each in made.items()}
     return Choices(**known)
@@ -93,12 +95,11 @@ class Mapping:
         self.place = place
         self.choices = choices
         self._kept, self.held = kept, held
-        self._variants: dict[tuple[str, bool | None, bool | None], str] = {}
+        self._variants: dict[tuple[str, Choices], str] = {}
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know the choices of a plan's kernel by."""
-        known = mapped.choices
-        key = mapped.kernel, known.causal, known.resident
+        key = mapped.kernel, mapped.choices
         if key not in self._variants:
             self._variants[key] = mapped.variant(self.choices, self.place)
         return self._variants[key]
