@@ -148,8 +148,8 @@ def tile_sources(rtl: Iterable[Path]) -> dict[str, str]:
 
 def chip_sources() -> dict[str, str]:
     """Hashes of what decides the comparison of closed forms."""
-    own = [REPOSITORY / "calibration" / "levels" / "chips.py", STREAMS_FILE, *_files(_OFFCHIP)]
-    return source_hashes([*_of_levels(), *own])
+    own = _files(("calibration/levels/chips.py", "tlm/on_routers.py", *_OFFCHIP))
+    return source_hashes([*_of_levels(), STREAMS_FILE, *own])
 
 
 def _of_levels() -> list[Path]:

@@ -7,7 +7,7 @@ cases without off-chip memory (models.py).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,16 +19,12 @@ from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
 from tlm.comparisons import ChipPoint, load_chips
 from tlm.compute.base import ceil_div
-from tlm.engines.at import run_at
 from tlm.engines.at.cost import Cost
 from tlm.engines.lt import run_lt
 from tlm.errors import InputError
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
-from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
-from tlm.offchip.system import OffChipMemory
+from tlm.on_routers import formula_memory, run_on_routers
 from tlm.program import Program
-from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from workloads.kernels.catalogue import (
@@ -147,16 +143,14 @@ class Ground:
 
     def at(self, program: Program) -> int:
         """Cycles of a program at level `at`, off-chip memory by its formula."""
-        (timing, packet_flits), edge = chip_router(self.chip), self.place.offchip
-        memory, below = None, 0
-        if edge is not None:
-            memory = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, edge.timing))
-            below = edge.edge_rows
-        mesh = HandshakeMesh(program.rows + below, program.cols, timing)
-        if self.tile is not None:
-            mesh = TiledMesh(program.rows, program.cols, timing, self.tile, edge_rows=below)
-        cut, timed = replace(timing, fifo_depth=packet_flits), self._timed(program)
-        return run_at(timed, cut, mesh, queues=self._queues, offchip=memory).cycles
+        ran, _ = run_on_routers(
+            self._timed(program),
+            chip_router(self.chip),
+            tile=self.tile,
+            queues=self._queues,
+            offchip=formula_memory(self.place.offchip),
+        )
+        return ran.cycles
 
 
 def compare_chips(
