@@ -149,12 +149,12 @@ def packets_in_buffer(router: UnicastRouter, transfers: int, flits: int) -> int:
 
 
 def waits_of(
-    units: NDArray[np.int64], who: NDArray[np.int64], cycles: NDArray[np.int64], transfers: int
+    units: NDArray[np.int64], who: NDArray[np.int64], cycles: NDArray[np.int64], count: int
 ) -> Waits:
-    """Who waits for which units of so many transfers, and how long behind: shape (waits,) each."""
+    """Who waits for which of so many units, and how long behind: shape (waits,) each."""
     order = np.argsort(units, kind="stable")
-    first = np.zeros(2 * transfers + 1, dtype=np.int64)
-    np.cumsum(np.bincount(units, minlength=2 * transfers), out=first[1:])
+    first = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(units, minlength=count), out=first[1:])
     return Waits(first, who[order], cycles[order])
 
 
@@ -164,7 +164,7 @@ def network_of(
     """A network with some transfers to carry, whose ``NEXT`` and ``WAITS`` are filled in here."""
     if waits is None:
         nobody = np.empty(0, dtype=np.int64)
-        waits = waits_of(nobody, nobody, nobody, len(transfers))
+        waits = waits_of(nobody, nobody, nobody, 2 * len(transfers))
     node = transfers[:, Crossing.ROW] * router.cols + transfers[:, Crossing.COL]
     worker = transfers[:, Crossing.WORKER]
     queue = node * (1 + int(worker.max(initial=0))) + worker

@@ -229,9 +229,9 @@ def test_the_closed_form_on_own_tiles(memory: bool) -> None:
         own = on_own_tiles(plan, program, tiles.timing, tiles.tile)
         errors.append(abs(stream_gemm_cycles(*own) / lt - 1))
     # Blocks from memory meet others on links in more ways than the closed form knows.
-    assert np.mean(errors) < (0.05 if memory else 0.03)
+    assert np.mean(errors) < (0.10 if memory else 0.03)
     # Senders of two operands, whose results are summed, are thought slower than they are.
-    assert max(errors) < 0.14
+    assert max(errors) < (0.19 if memory else 0.14)
 
 
 #: Chip, grid and sizes of products whose first blocks meet: two steps, or one; trees that lie

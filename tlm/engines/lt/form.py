@@ -21,7 +21,6 @@ class Scan:
         turned: Whether rows and columns should change places: rows of state are updated at once.
         multicasts: How often a multicast comes to a tile.
         multicast_flits: The same of their flits.
-        down: Whether some multicast goes along columns, as blocks of off-chip memory do.
     """
 
     operations: int
@@ -30,7 +29,6 @@ class Scan:
     turned: bool
     multicasts: int
     multicast_flits: int
-    down: bool
 
 
 def scan(program: Program) -> Scan:
@@ -39,7 +37,6 @@ def scan(program: Program) -> Scan:
     queued: set[str] = set()
     engines: set[Engine] = set()
     count = upright = turned = copies = flits = 0
-    down = False
     for operation in program.built():
         # Blocks from off chip come to who asks: for this purpose tiles send them to themselves.
         operation = operation.within_tiles()
@@ -53,10 +50,9 @@ def scan(program: Program) -> Scan:
         if isinstance(operation, Multicast):
             copies += prod(far)
             flits += prod(far) * operation.flits
-            down |= not operation.by_row and operation.forks
         rows, cols = max(near, far, key=prod)
         upright += rows * (cols + _ROW_COST_TILES)
         turned += cols * (rows + _ROW_COST_TILES)
     queues = frozenset(queued & program.tokens.keys())
     computing = frozenset(engines.intersection(COMPUTING))
-    return Scan(count, queues, computing, turned < upright, copies, flits, down)
+    return Scan(count, queues, computing, turned < upright, copies, flits)

@@ -3,8 +3,8 @@
 Operations that stand together are under way together: a channel serves blocks in the order in which
 they are asked for, whatever operation asks. They wait for each other at the port of its router and
 for its bandwidth. The network is its zero-load law, with the ejection port of the tile as for any
-transfer. A channel at the tile itself answers beside that port. Blocks that share links with
-multicasts are packets among theirs instead (`tlm.engines.lt.contention.blocks`).
+transfer. A channel at the tile itself answers beside that port. Where channels keep their links
+busy, blocks are packets among others instead (`tlm.engines.lt.contention.ordered`).
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """How much memory a run of the loosely-timed engine takes, and whether there is so much."""
 
-from tlm.engines.lt.contention.multicast_packets import (
+from tlm.engines.lt.contention.multicast_network import (
     NODE_COLUMNS,
     QUEUE_NUMBERS,
     TREE_COLUMNS,
@@ -16,7 +16,6 @@ from tlm.interconnect.unicast_network import (
     TRANSFER_COLUMNS,
     WAY_COLUMNS,
 )
-from tlm.offchip.edge import Edge
 from tlm.program import Program
 from tlm.room import hold_room
 
@@ -35,23 +34,41 @@ def needed_bytes(program: Program) -> int:
     return program.rows * program.cols * tile
 
 
-def check_links_memory(program: Program, limit_bytes: int | None, edge: Edge | None = None) -> None:
+def check_links_memory(program: Program, limit_bytes: int | None) -> None:
     """Hold that there is memory for a network, too, beside the run that is in memory already.
 
     Args:
         program: What runs.
         limit_bytes: What the run may take; None: what the machine has to spare.
-        edge: Channels whose blocks go through the network.
 
     Raises:
         InputError: with both figures, if there is not.
     """
     rows, cols = program.rows, program.cols
     under_way = most_under_way(rows, cols)
-    rows += 0 if edge is None else edge.edge_rows
     operation = _TIME_BYTES * rows * cols + _TREE_BYTES * max(rows, cols)
     needed = rows * cols * _LINKS_BYTES + under_way * operation + _NUMBER_BYTES * WHEEL_SIZE
     _hold_more(program, "multicasts meet", needed, limit_bytes)
+
+
+def check_ordered_memory(
+    program: Program, routers: int, rows: int, arrivals: int, limit_bytes: int | None
+) -> None:
+    """Hold that there is memory for a network through which blocks and multicasts go, too.
+
+    Args:
+        program: What runs.
+        routers: Of tiles and of channels.
+        rows: So many requests, roots, operands and works go together; each waits for few others.
+        arrivals: Places for what comes to tiles.
+        limit_bytes: What the run may take; None: what the machine has to spare.
+
+    Raises:
+        InputError: with both figures, if there is not.
+    """
+    needed = routers * _LINKS_BYTES + 2 * rows * _TREE_BYTES
+    needed += arrivals * (2 * _TIME_BYTES + _NUMBER_BYTES)
+    _hold_more(program, "blocks share links", needed, limit_bytes)
 
 
 def check_shared_memory(

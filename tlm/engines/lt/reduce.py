@@ -12,9 +12,11 @@ hops closer to the root. ``ahead`` is below 0 if the buffer takes all. A root th
 has no waits.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from tlm.compiled import compiled
+from tlm.compiled import compiled, inlined
 from tlm.engines.lt.laws import Fields, Laws
 from tlm.engines.lt.line import begin_across, begin_along, line_of, row_of
 from tlm.engines.lt.port import leave, through_ports
@@ -33,6 +35,15 @@ from tlm.engines.lt.state import (
 from tlm.engines.lt.step import StepRecord
 from tlm.interconnect.transfer_times import credit_cycles
 from tlm.program.operations import Engine
+
+
+class Combining(NamedTuple):
+    """What a step knows of how operands are combined on a line, too."""
+
+    per_hop: int
+    packet: int
+    ahead: int
+    hold: int
 
 
 def reduce_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fields, int]:
@@ -69,9 +80,9 @@ def row_reduce(step: StepRecord, grid: GridArrays, i: int) -> int:
         latest[j] = free[j] + abs(columns.indices[j] - root) * step.per_hop
         free[j] += step.flits
     come, times = grid.scratch[Spare.COME][:1], grid.scratch[Spare.TIMES][:1]
-    result = _inwards(latest, columns.indices, root)
+    result = inwards(latest, columns.indices, root)
     if step.ahead >= 0 and not (size == 1 and columns.indices[0] == root):
-        _hold_row(step, columns.indices, root, latest, result, free)
+        hold_contributors(step, columns.indices, root, latest, result, free)
     over = give(row, tokens_at(grid, step.gives), columns, free)
     leave(row, columns, free, step.launch)
     come[0] = result + grid.delays[line.latency]
@@ -80,8 +91,8 @@ def row_reduce(step: StepRecord, grid: GridArrays, i: int) -> int:
     return missing or over or full
 
 
-@compiled
-def _inwards(latest: Times, columns: Indices, root: int) -> int:
+@inlined
+def inwards(latest: Times, columns: Indices, root: int) -> int:
     """Maximum from the outermost contributors of both sides inwards; that of all."""
     west = east = EMPTY
     for j in range(len(columns)):
@@ -98,9 +109,9 @@ def _inwards(latest: Times, columns: Indices, root: int) -> int:
     return int(max(west, east))
 
 
-@compiled
-def _hold_row(
-    step: StepRecord, columns: Indices, root: int, latest: Times, result: int, free: Times
+@inlined
+def hold_contributors(
+    law: Combining, columns: Indices, root: int, latest: Times, result: int, free: Times
 ) -> None:
     """Hold the sources of a row until their tails have gone into the first buffer."""
     size = len(columns)
@@ -111,22 +122,22 @@ def _hold_row(
     outside = inside + (1 if inside < size and columns[inside] == root else 0)
     for j in range(size):
         distance = abs(columns[j] - root)
-        if distance > step.ahead:
-            closer = min(j + step.ahead // stride, inside - 1)
+        if distance > law.ahead:
+            closer = min(j + law.ahead // stride, inside - 1)
             if columns[j] > root:
-                closer = max(j - step.ahead // stride, outside)
-            held = latest[closer] + _held(step, distance)
+                closer = max(j - law.ahead // stride, outside)
+            held = latest[closer] + _held(law, distance)
         else:
-            held = result + _held(step, distance)
+            held = result + _held(law, distance)
         free[j] = max(free[j], np.int32(held))
 
 
-@compiled
-def _held(step: StepRecord, distance: int) -> int:
+@inlined
+def _held(law: Combining, distance: int) -> int:
     """From ``latest`` as a contributor needs it to the end of its contribution."""
-    closer = min(step.ahead, distance)
-    packets = closer * step.packet + (step.ahead - closer) * (step.packet + step.per_hop)
-    cycles: int = packets - (distance - closer) * step.per_hop + step.hold
+    closer = min(law.ahead, distance)
+    packets = closer * law.packet + (law.ahead - closer) * (law.packet + law.per_hop)
+    cycles: int = packets - (distance - closer) * law.per_hop + law.hold
     return cycles
 
 

@@ -2,8 +2,8 @@
 
 An operation is one max-plus update of arrays over the grid (`tlm.engines.lt.sweep`). The network is
 its zero-load law plus the serialisation at interfaces and ejection ports. Multicasts that are under
-way together contend for links and buffers, too, with blocks of off-chip memory on the same links.
-So do the transfers of sends that share links (`tlm.engines.lt.contention`).
+way together contend for links and buffers, too. So do the transfers of sends that share links, and
+all that moves beside blocks of off-chip memory (`tlm.engines.lt.contention`).
 """
 
 from collections.abc import Callable
@@ -15,8 +15,11 @@ import numpy as np
 from tlm.engines.lt.batch import Batch
 from tlm.engines.lt.behind import Behind
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
+from tlm.engines.lt.contention.graph import end_transfer
 from tlm.engines.lt.contention.held import Held, Taken, kept, may_meet, meet
+from tlm.engines.lt.contention.multicast_graph import joins
 from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
+from tlm.engines.lt.contention.ordered import OrderedLinks
 from tlm.engines.lt.contention.sends import MOST_TOGETHER, SharedLinks
 from tlm.engines.lt.cycle_tables import CycleTables
 from tlm.engines.lt.form import Scan, scan
@@ -151,12 +154,13 @@ class _LooseRun:
         self._together = 0
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
         self._behind = Behind(rows, cols, turned=form.turned)
-        self._offchip, self._meeting_edge = None, None
+        self._offchip, self._ordered = None, None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
-            fills = offchip.fills_links and self._held.takes_rows(program.rows)
-            if meets and form.down and fills:
-                self._meeting_edge = offchip
+            if followed and offchip.fills_links and OrderedLinks.takes(program):
+                self._ordered = OrderedLinks(
+                    program, timing, launch_cycles, self._slots(), offchip, memory_bytes
+                )
                 return
             self._offchip = OffChipTimes(
                 timing, offchip, launch_cycles, self._state, turned=form.turned
@@ -166,13 +170,21 @@ class _LooseRun:
     def held(self) -> int:
         """Operations taken up that wait to be done with others."""
         accesses = 0 if self._offchip is None else len(self._offchip)
-        return len(self._held) + len(self._sends) + self._behind.operations + accesses
+        ordered = 0 if self._ordered is None else len(self._ordered)
+        waiting = len(self._held) + len(self._sends) + ordered
+        return waiting + self._behind.operations + accesses
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
         if not isinstance(operation, Send | Work):
             self._do_sends()
-        if isinstance(operation, OffChip) and self._meeting_edge is None:
+        if self._ordered is not None and not self._sends and joins(operation):
+            if not self._ordered.has_room(operation):
+                self._do_ordered()
+            self._ordered.append(Taken(number, operation, self._places(number, operation)))
+            return
+        self._do_ordered()
+        if isinstance(operation, OffChip):
             if self._offchip is not None:
                 self._access(number, operation, self._offchip)
                 return
@@ -208,16 +220,13 @@ class _LooseRun:
         meets = may_meet(taken.operation)
         others = self._held.multicasts() if meets else []
         under_way = meets and self._links is not None and len(self._links) > 0
-        in_network = under_way or isinstance(taken.operation, OffChip)
-        if not in_network and not any(meet(taken.operation, each.operation) for each in others):
+        if not under_way and not any(meet(taken.operation, each.operation) for each in others):
             self._do_alone(taken)
             return
         self._flush()
         if self._links is None:
-            check_links_memory(self._program, self._memory_bytes, self._meeting_edge)
-            self._links = MulticastLinks(
-                self._timing, self._launch_cycles, self._slots(), self._meeting_edge
-            )
+            check_links_memory(self._program, self._memory_bytes)
+            self._links = MulticastLinks(self._timing, self._launch_cycles, self._slots())
         for each in [taken, *others]:
             if each not in self._links:
                 self._refuse(self._links.start(each))
@@ -257,19 +266,25 @@ class _LooseRun:
         for taken in waiting[:first]:
             self._do_alone(taken)
         if first < end:
-            self._do_together(together)
+            self._do_together(together, self._shared)
         for taken in waiting[end:]:
             self._do_alone(taken)
 
-    def _do_together(self, together: list[Taken]) -> None:
-        """Do sends, and work between them, in the network."""
+    def _do_ordered(self) -> None:
+        """Do what goes through the network in order of time with blocks of off-chip memory."""
+        if self._ordered is not None and len(self._ordered):
+            self._do_together(self._ordered.all(), self._ordered)
+
+    def _do_together(self, together: list[Taken], links: SharedLinks | OrderedLinks) -> None:
+        """Do transfers, and work between them, in the network."""
         self._flush()
-        for taken, done in zip(together, self._shared.carry(together), strict=True):
-            if not _is_send(taken):
+        ends = self._slots(), self._launch_cycles
+        for taken, done in zip(together, links.carry(together), strict=True):
+            if isinstance(taken.operation, Work):
                 self._do_alone(taken)
                 continue
             self._flush()
-            self._refuse(self._shared.end(taken, done, self.note))
+            self._refuse(end_transfer(*ends, taken, done, self.note))
         self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
         self._keep_in_range(together[-1].number, 0)
 
@@ -408,6 +423,7 @@ class _LooseRun:
         """Do all but blocks of off-chip memory that are under way."""
         while len(self._held):
             self._do_first()
+        self._do_ordered()
         self._do_sends()
         self._flush()
 

@@ -22,41 +22,44 @@ def gathered_on_a_line_cycles(plan: GemmPlan, timing: NocTiming) -> int:
 
 def _come(plan: GemmPlan, timing: NocTiming) -> NDArray[np.int64]:
     """When both blocks of a panel are in a tile; shape (panels, tiles)."""
-    from tlm.engines.lt.contention import multicast_packets as packets  # slow to import
+    from tlm.engines.lt.contention import multicast_network as parts  # slow to import
+    from tlm.engines.lt.contention import multicast_packets as packets
 
     packets.ready()
     tiles, shared = plan.panels, 0 if plan.rows == 1 else 1  # the matrix that is multicast
     sent = _sent(tiles, shared)
-    columns = dict.fromkeys(packets.Tree, np.zeros(len(sent), dtype=np.int64))
+    columns = dict.fromkeys(parts.Tree, np.zeros(len(sent), dtype=np.int64))
     panels, matrices, roots = sent.T
     to_all, flits = matrices == shared, np.where(matrices, plan.b_flits, plan.a_flits)
     last = np.diff(roots, append=-1) != 0
     longest = np.where(to_all, np.minimum(flits, timing.packet_bound), flits)
     columns |= {
-        packets.Tree.STEP: np.ones_like(flits),
-        packets.Tree.ROOT: roots,
-        packets.Tree.FIRST: np.where(to_all, 0, roots),
-        packets.Tree.LAST: np.where(to_all, tiles - 1, roots),
-        packets.Tree.STRIDE: np.ones_like(flits),
-        packets.Tree.FLITS: flits,
-        packets.Tree.READY: np.full_like(flits, timing.launch_cycles),
-        packets.Tree.PACKET: longest,
-        packets.Tree.OPERATION: 2 * panels + matrices,
-        packets.Tree.ROOM: longest,
-        packets.Tree.ANSWER: np.full_like(flits, packets.NONE),
-        packets.Tree.NEXT: np.where(last, packets.NONE, np.arange(len(sent)) + 1),
+        parts.Tree.STEP: np.ones_like(flits),
+        parts.Tree.ROOT: roots,
+        parts.Tree.FIRST: np.where(to_all, 0, roots),
+        parts.Tree.LAST: np.where(to_all, tiles - 1, roots),
+        parts.Tree.STRIDE: np.ones_like(flits),
+        parts.Tree.FLITS: flits,
+        parts.Tree.READY: np.full_like(flits, timing.launch_cycles),
+        parts.Tree.PACKET: longest,
+        parts.Tree.OPERATION: 2 * panels + matrices,
+        parts.Tree.ROOM: longest,
+        parts.Tree.ANSWER: np.full_like(flits, parts.NONE),
+        parts.Tree.NEXT: np.where(last, parts.NONE, np.arange(len(sent)) + 1),
     }
     owed = np.zeros(2 * tiles, dtype=np.int64)
     np.add.at(owed, 2 * panels + matrices, np.where(to_all, tiles, 1) * -(-flits // longest))
-    network = packets.Network(
-        router=packets.router_of(timing),
-        nodes=packets.fresh_nodes(tiles),
-        queues=packets.fresh_queues(tiles),
-        trees=np.stack([columns[column] for column in packets.Tree], axis=1),
-        wheel=np.zeros(packets.WHEEL_SIZE, dtype=np.int64),
+    network = parts.Network(
+        router=parts.router_of(timing),
+        nodes=parts.fresh_nodes(tiles),
+        queues=parts.fresh_queues(tiles),
+        trees=np.stack([columns[column] for column in parts.Tree], axis=1),
+        wheel=np.zeros(parts.WHEEL_SIZE, dtype=np.int64),
         arrivals=np.zeros((2 * tiles, tiles), dtype=np.int32),
         owed=owed,
         answers=np.zeros(0, dtype=np.int64),
+        served=np.zeros(0, dtype=np.int64),
+        graph=parts.no_graph(),
         cols=tiles,
     )
     for tile in range(tiles):

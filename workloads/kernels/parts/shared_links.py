@@ -183,6 +183,6 @@ class Graph:
         if self._times is None:
             rows = np.concatenate(self._rows)
             unit, who, behind = np.concatenate(self._waits, axis=1)
-            self._links.carry_rows(rows, waits_of(unit, who, behind, len(rows)))
+            self._links.carry_rows(rows, waits_of(unit, who, behind, 2 * len(rows)))
             self._times = rows[:, [Crossing.FREE, Crossing.COME]].reshape(-1)
         return self._times[units]

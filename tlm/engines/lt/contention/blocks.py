@@ -8,9 +8,9 @@ link both ways (`Edge.fills_links`), so that links alone make one block wait for
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tlm.engines.lt.contention.multicast_packets import NONE, Tree, TreeTable
+from tlm.engines.lt.contention.multicast_network import NONE, Job, Tree, TreeTable, fill
+from tlm.engines.lt.contention.tiles import ends_of
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, in_cycles, load_law, store_law
@@ -23,11 +23,6 @@ def law_of(timing: NocTiming, edge: Edge, operation: OffChip) -> OffChipLaw:
     return make(timing, edge, operation.flits)
 
 
-def packets_of(edge: Edge, law: OffChipLaw) -> int:
-    """Packets of a block, its request and the answer among them."""
-    return edge.units(law.sent_flits) + edge.units(law.come_flits)
-
-
 def describe(
     trees: Sequence[TreeTable],
     first_answer: int,
@@ -35,10 +30,9 @@ def describe(
     law: OffChipLaw,
     edge: Edge,
     timing: NocTiming,
-    ready: NDArray[np.int64],
     row: int,
 ) -> None:
-    """Fill in the trees of an operation at the tiles of one row.
+    """Fill in the trees of an operation, one for each of its tiles.
 
     Args:
         trees: Of its requests, and of their answers.
@@ -47,18 +41,18 @@ def describe(
         law: What each costs.
         edge: The channels.
         timing: Constants of the network.
-        ready: When requests may begin, shape (tiles,).
         row: Of the operation, among those under way.
     """
-    (tile,), place = operation.tiles.rows, edge.rows + edge.rows_below
+    tile, col = ends_of(operation.near.index)
+    place = edge.rows + edge.rows_below
     served = in_cycles(law.latency_parts + law.moved_parts)
     answered = served + law.back_cycles - timing.ejection_cycles - law.come_flits
-    answers = first_answer + np.arange(len(ready))
-    ways = ((tile, place, law.sent_flits, ready, answers),
-            (place, tile, law.come_flits, answered, NONE))  # fmt: skip
-    for table, (root, end, flits, start, answer) in zip(trees, ways, strict=True):
+    answers = first_answer + np.arange(len(tile))
+    ways = ((tile, place, law.sent_flits, 0, answers, Job.TREE),
+            (place, tile, law.come_flits, answered, NONE, Job.ANSWER))  # fmt: skip
+    for table, (root, end, flits, start, answer, job) in zip(trees, ways, strict=True):
         columns = {
-            Tree.BASE: np.array(operation.tiles.cols),
+            Tree.BASE: col,
             Tree.STEP: edge.cols,
             Tree.ROOT: root,
             Tree.FIRST: end,
@@ -68,10 +62,8 @@ def describe(
             Tree.READY: start,
             Tree.PACKET: edge.unit_flits,
             Tree.OPERATION: row,
-            Tree.NEXT: NONE,
             Tree.ROOM: 1,
             Tree.ANSWER: answer,
-            Tree.COME: 0,
+            Tree.JOB: job,
         }
-        for column, values in columns.items():
-            table[:, column] = values
+        fill(table, columns)

@@ -13,10 +13,7 @@ import numpy as np
 from tlm.engines.lt.compile import TOKENS
 from tlm.engines.lt.tokens import Fault, Places
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Along, Ends, Multicast, OffChip, Operation, Send, Work
-
-_EDGE = 2**30
-"""A row below all tiles."""
+from tlm.program.operations import Along, Multicast, Operation, Send, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +43,6 @@ class Held:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def takes_rows(self, rows: int) -> bool:
-        """Whether blocks of so many rows of tiles can be held."""
-        return 2 * rows <= self._most
-
     def holds(self, operation: Operation) -> bool:
         """Whether an operation is to be held."""
         if may_meet(operation):
@@ -65,7 +58,7 @@ class Held:
             return len(self)
         needed = {*operation.takes, *operation.slots}
         for behind, taken in enumerate(reversed(self._waiting)):
-            if _may_change(taken.operation, operation, needed):
+            if _may_change(taken.operation, needed):
                 return max(count, len(self) - behind)
         return count
 
@@ -106,12 +99,7 @@ def kept(taken: Taken) -> Taken:
 
 
 def _line_count(operation: Operation) -> int:
-    """How many multicasts `lines_of` makes of an operation; what it does not take counts as one.
-
-    Blocks of off-chip memory have requests and answers, row by row.
-    """
-    if isinstance(operation, OffChip):
-        return 2 * len(operation.tiles.rows)
+    """How many multicasts `lines_of` makes of an operation; what it does not take counts as one."""
     if not isinstance(operation, Send) or not _returns(operation):
         return 1
     return min(len(operation.tiles.rows), len(operation.tiles.cols))
@@ -149,15 +137,13 @@ def _returns(send: Send) -> bool:
 
 
 def may_meet(operation: Operation) -> bool:
-    """Whether an operation is a multicast whose packets others may hold up, or moves blocks.
+    """Whether an operation is a multicast whose packets others may hold up.
 
     One to the root itself leaves by its ejection port, as those of others that come there; so does
     what tiles send to themselves.
     """
     if isinstance(operation, Send):
         return _returns(operation)
-    if isinstance(operation, OffChip):
-        return True
     return isinstance(operation, Multicast) and (operation.forks or operation.returns)
 
 
@@ -167,34 +153,17 @@ def meet(one: Operation, other: Operation) -> bool:
     return all(x[0] <= y[-1] and y[0] <= x[-1] for x, y in ((a.rows, b.rows), (a.cols, b.cols)))
 
 
-def _may_change(held: Operation, operation: Operation, needed: set[str]) -> bool:
+def _may_change(held: Operation, needed: set[str]) -> bool:
     """Whether an operation held may still take or give units of what another one needs.
 
-    Multicasts take theirs in program order, whatever comes of it later. Of blocks of off-chip
-    memory tiles matter, too: one tile's wait for nothing at another.
+    Multicasts take theirs in program order, whatever comes of it later.
     """
     own = held.takes if isinstance(held, Work) else ()
-    if needed.isdisjoint((*own, *held.gives, *held.arrivals)):
-        return False
-    if not isinstance(held, OffChip) and not isinstance(operation, OffChip):
-        return True
-    return any(
-        not set(names).isdisjoint(tokens) and not _are_apart(where, ends)
-        for names, where in ((operation.takes, operation.near), (operation.slots, operation.far))
-        for tokens, ends in ((own + held.gives, held.near), (held.arrivals, held.far))
-    )
-
-
-def _are_apart(one: Ends, other: Ends) -> bool:
-    """Whether operations have no ends in one row, or none in one column."""
-    pairs = ((one.rows, other.rows), (one.cols, other.cols))
-    return not all(np.isin(*lines).any() for lines in pairs)
+    return not needed.isdisjoint((*own, *held.gives, *held.arrivals))
 
 
 def _reached(multicast: Operation) -> TileSet:
     """A rectangle around all tiles in which an operation has flits."""
-    if isinstance(multicast, OffChip):
-        return TileSet(range(multicast.tiles.rows[0], _EDGE), multicast.tiles.cols)
     if isinstance(multicast, Send):
         return multicast.tiles
     assert isinstance(multicast, Multicast)

@@ -5,7 +5,7 @@ work that stands between them, are a graph (`graph`), whose packets go through t
 as what they wait for is there (`tlm.interconnect.unicast_packets`), behind those of sends before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 
@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale
-from tlm.engines.lt.contention.graph import Graph
+from tlm.engines.lt.contention.graph import Done, Graph
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.contention.tiles import Cycles, give_units, leave_tiles, take_units
 from tlm.engines.lt.memory import check_shared_memory
-from tlm.engines.lt.state import TileSlot, Times, engine_ends
-from tlm.engines.lt.tokens import Fault
+from tlm.engines.lt.state import TileSlot, Times
 from tlm.interconnect import unicast_packets
 from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.packets import TileSet
@@ -36,8 +34,6 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Operation, Send
 
-Note = Callable[..., object]
-"""Told of a send: its number, itself, when engines are free, and when tiles were written to."""
 MOST_HOPS = 2**27
 """A run's packets are followed over so many links, half a minute's work; later ones are not."""
 MOST_TOGETHER = 2**20
@@ -115,8 +111,8 @@ class SharedLinks:
             self._ways = fresh_ways(self._program.rows * self._program.cols)
         return True
 
-    def carry(self, together: Sequence[Taken]) -> list[Table]:
-        """Bring sends, and work between them, to their ends: the rows of each of them.
+    def carry(self, together: Sequence[Taken]) -> list[Done]:
+        """Bring sends, and work between them, to their ends.
 
         The run's state is left as it is, but for what it knows of ports.
         """
@@ -134,28 +130,8 @@ class SharedLinks:
             busy = ports[:, column].reshape(shape)[ends]
             self._times[slot][ends] = busy + self._router.ejection
         sizes = [len(each.operation.near) for each in together]
-        return np.split(rows, np.cumsum(sizes)[:-1])
-
-    def end(self, taken: Taken, done: Table, note: Note | None) -> Fault | None:
-        """Take and give the units of a send, whose rows are done.
-
-        ``note`` is told of it: when engines are free, and when something came to tiles last.
-        """
-        here, there = taken.operation.near.index, taken.operation.far.index
-        missing = take_units(self._times, taken.places["takes"], here)[1]
-        unfree = take_units(self._times, taken.places["slots"], there)[1]
-        free: Cycles = done[:, Crossing.FREE].reshape(np.broadcast(*here).shape)
-        come: Cycles = done[:, Crossing.COME].reshape(np.broadcast(*there).shape)
-        before = done[:, Crossing.BEFORE].reshape(free.shape)
-        leave_tiles(self._times, here, free, before, self._launch_cycles)
-        over = give_units(self._times, taken.places["gives"], here, free)
-        full = give_units(self._times, taken.places["arrivals"], there, come)
-        if note is not None:
-            arrived = self._times[TileSlot.PORT].copy()
-            arrived[there] = come
-            ends = engine_ends(self._times, self._launch_cycles)
-            note(taken.number, taken.operation, ends, arrived)
-        return taken.fault(missing or unfree or over or full)
+        done = rows[:, [Crossing.FREE, Crossing.BEFORE, Crossing.COME]]
+        return [(*each.T,) for each in np.split(done, np.cumsum(sizes)[:-1])]
 
 
 def _form(send: Operation) -> Form:
