@@ -92,11 +92,8 @@ _ALLOWED = {
     "tlm.compiled",
     "tlm.compute.base",  # quotients of whole numbers
     "tlm.engines.lt",  # the kernels' programs at level lt
-    "tlm.engines.at",  # and at level at: what that costs, its network and its memory
-    "tlm.engines.at.cost",
-    "tlm.interconnect.handshake",
-    "tlm.memory.bandwidth_latency",
-    "tlm.offchip.system",
+    "tlm.engines.at.cost",  # what they cost at level at
+    "tlm.on_routers",  # and they there
     "tlm.program",
     "tlm.errors",
     "tlm.files",

@@ -220,7 +220,7 @@ def test_shares_of_the_time_are_all_of_it(scheduler: str) -> None:
     assert list(error["rests_on"]) == ["noc", "memory", "compute"]
     assert sum(shares) == pytest.approx(1.0)
     assert all(share > 0 for share in shares)
-    assert 0 < error["level_pct"] < 15
+    assert 0 < error["level_pct"] < 20
 
 
 def test_shares_and_error_of_an_iteration_are_those_of_its_kernels() -> None:
