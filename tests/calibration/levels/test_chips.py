@@ -16,6 +16,7 @@ AT_MEAN_PCT, AT_WORST_PCT = 3.0, 12.0
 #: Kernels whose closed form misses a bound, on the project's own tiles alone. With off-chip memory
 #: answers fill the links of a column there. At `lt` they and what tiles send wait for each other,
 #: in order of time; closed forms know some of these waits.
+_EARLY = pytest.mark.xfail(reason="closed forms without the waits of roots for blocks", strict=True)
 MISSES = ("flat-attention", "grouped-gemm", "partitioned-gemm", "stream-gemm")
 
 
@@ -41,20 +42,28 @@ def test_every_kernel_was_compared_on_every_chip_that_runs_it() -> None:
     assert min(each.cases for each in stored.values()) >= 4
 
 
-def test_errors_are_within_their_bounds() -> None:
-    beyond = {
+def beyond_bounds() -> set[tuple[str, str]]:
+    return {
         which
         for which, each in spreads(load_chips().points).items()
         if each.mean_abs_pct > MEAN_PCT or each.max_abs_pct > WORST_PCT
     }
-    assert beyond == {(kernel, "rtl") for kernel in MISSES}
+
+
+@_EARLY
+def test_errors_are_within_their_bounds() -> None:
+    assert not beyond_bounds()
+
+
+def test_no_other_kernel_or_chip_misses_a_bound() -> None:
+    assert beyond_bounds() == {(kernel, "rtl") for kernel in MISSES}
 
 
 @pytest.mark.parametrize(
     ("chip", "grids"),
     [
         ("rtl", [(4, 4)]),
-        pytest.param("rtl", [(4, 4), (8, 8)], marks=pytest.mark.slow),
+        pytest.param("rtl", [(4, 4), (8, 8)], marks=[pytest.mark.slow, _EARLY]),
         pytest.param("flat32", [(4, 4), (8, 8)], marks=pytest.mark.slow),
     ],
 )
@@ -69,9 +78,8 @@ def test_cases_that_were_drawn_later_are_as_near(
     alone = [(name, Choices()) for name in KERNELS]
     monkeypatch.setattr(chips, "_runs", lambda grid: alone)
     for (kernel, _), each in spreads(list(chip_points(2026, [chip], grids))).items():
-        wide = 1.5 if chip == "rtl" and kernel in MISSES else 1
-        assert each.mean_abs_pct <= 1.2 * MEAN_PCT * wide, (kernel, each)
-        assert each.max_abs_pct <= 1.6 * WORST_PCT * wide, (kernel, each.worst)
+        assert each.mean_abs_pct <= 1.2 * MEAN_PCT, (kernel, each)
+        assert each.max_abs_pct <= 1.6 * WORST_PCT, (kernel, each.worst)
 
 
 def test_lt_is_near_at_on_every_chip() -> None:

@@ -293,14 +293,20 @@ def error_pct(
         (("flash-attention-2", "flash-attention-3"), 3, 10),
         (("tile-attention",), 6, 16),
         # On groups of a row without memory maxima wait for tiles' own blocks, at level `at` too. At
-        # `lt` they go before, as the program has them before. On the project's own tiles what comes
-        # from memory waits for multicasts, of which the closed form knows a part: 3.2 % there.
-        (("flat-attention naive", "flat-attention async"), 3.5, 14),
+        # `lt` they go before, as the program has them before.
+        (("flat-attention naive", "flat-attention async"), 3, 14),
     ],
 )
 def test_the_closed_form_is_near_lt(
-    kernels: Sequence[str], mean_pct: float, worst_pct: float, name: str
+    kernels: Sequence[str],
+    mean_pct: float,
+    worst_pct: float,
+    name: str,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if name == "rtl" and "flat-attention naive" in kernels:
+        reason = "on own tiles the form lacks waits of roots for blocks from memory: 3.2 % in mean"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     errors = {
         (kernel, case, memory): error_pct(name, kernel, *case, memory)
         for kernel, case, memory in product(kernels, CASES, (False, True))

@@ -64,19 +64,24 @@ _LOADING: dict[str, tuple[float, list[tuple[Grid, tuple[int, ...]]]]] = {
     # Rows of Q, then keys, behind what comes to the ports of the tiles that send them; on wide
     # grids maxima behind the keys of the other tile that sends some; a nearer sender's next blocks
     # before a farther one's first; behind blocks that tiles of a row send to themselves.
-    # The closed form has no roots that send their blocks on while others wait for theirs.
-    "flat-attention": (0.11, [
+    "flat-attention": (0.045, [
         ((4, 4), (1, 8, 8, 39, 55, 16, 16)),
         ((8, 8), (1, 8, 8, 39, 118, 16, 16)),
         ((4, 8), (1, 8, 8, 21, 116, 16, 16)),
         ((3, 5), (4, 16, 4, 1, 1210, 16, 16)),
     ]),
     # K cut along rows: a column stores all its results in one step, and loads come behind them.
-    "stream-gemm": (0.16, [((32, 32), (968, 772, 212))]),
+    "stream-gemm": (0.10, [((32, 32), (968, 772, 212))]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", _LOADING)
+#: `lt` has roots that send their blocks on while others wait for theirs; these forms have not.
+_EARLY = pytest.mark.xfail(reason="closed forms without the waits of roots for blocks", strict=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["rotary", *(pytest.param(n, marks=_EARLY) for n in _LOADING if n != "rotary")]
+)
 def test_closed_forms_with_memory(name: str) -> None:
     kernel, (worst, problems) = KERNELS[name], _LOADING[name]
     for grid, sizes in problems:

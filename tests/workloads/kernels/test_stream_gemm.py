@@ -212,7 +212,11 @@ def test_the_closed_form_on_foreign_chips(memory: bool) -> None:
     assert max(errors) < 0.11
 
 
-@pytest.mark.parametrize("memory", [False, True])
+#: `lt` has roots that send their blocks on while others wait for theirs; the form has not.
+_EARLY = pytest.mark.xfail(reason="closed form without the waits of roots for blocks", strict=True)
+
+
+@pytest.mark.parametrize("memory", [False, pytest.param(True, marks=_EARLY)])
 def test_the_closed_form_on_own_tiles(memory: bool) -> None:
     errors = []
     shapes = [(1, 256, 512, 1), (8, 512, 256, 3), (64, 128, 256, 1), (256, 256, 128, 2)]
@@ -229,9 +233,9 @@ def test_the_closed_form_on_own_tiles(memory: bool) -> None:
         own = on_own_tiles(plan, program, tiles.timing, tiles.tile)
         errors.append(abs(stream_gemm_cycles(*own) / lt - 1))
     # Blocks from memory meet others on links in more ways than the closed form knows.
-    assert np.mean(errors) < (0.10 if memory else 0.03)
+    assert np.mean(errors) < (0.05 if memory else 0.03)
     # Senders of two operands, whose results are summed, are thought slower than they are.
-    assert max(errors) < (0.19 if memory else 0.14)
+    assert max(errors) < 0.14
 
 
 #: Chip, grid and sizes of products whose first blocks meet: two steps, or one; trees that lie
