@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from rich.markup import escape
 
 from calibration.routers.stored import CustomCalibration, calibration_file, load_custom
 from cosim.spec.header import FlitLayout, check_names, check_operations
@@ -234,12 +233,11 @@ def _naming(file: str) -> Iterator[None]:
 
 def _told(spec: MeshSpec, found: CustomCalibration) -> CustomCalibration:
     """Say what a user of a calibration should know of it."""
-    name, count = escape(spec.name), len(found.findings)
     if found.quick:
-        log(f"{name}: a quick calibration, checked on the size of the fit alone")
-    if count:
+        log(f"{spec.name}: a quick calibration, checked on the size of the fit alone")
+    if count := len(found.findings):
         scenes = "1 scene" if count == 1 else f"{count} scenes"
-        log(f"{name}: {scenes} went wrong as it was calibrated")
+        log(f"{spec.name}: {scenes} went wrong as it was calibrated")
     return found
 
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from cosim.errors import HangError, SimulationError
 from cosim.spec.mesh import MeshSpec
 from cosim.synthesis.mesh import mesh_gates
@@ -97,7 +95,7 @@ def _switched(spec: MeshSpec) -> MeshToggles | None:
     try:
         return mesh_toggles(spec)
     except (HangError, SimulationError, InputError) as error:
-        log(escape(f"{spec.file.name}: toggles cannot be counted: {error}"))
+        log(f"{spec.file.name}: toggles cannot be counted: {error}")
         return None
 
 

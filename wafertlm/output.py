@@ -20,6 +20,8 @@ TIMES = ("cpu_s", "wall_s", "compile_s")
 
 # Tables keep their columns together when piped into a file.
 _PIPED_WIDTH = 120
+# Names and paths of users may have brackets and colons, which Rich would take for its own.
+_AS_WRITTEN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 
 Result = Mapping[str, Any]
 Progress = Callable[[int, int], None]
@@ -163,12 +165,12 @@ def store(result: Result, path: Path) -> None:
 
 def console() -> Console:
     """Where results go: stdout."""
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, **_AS_WRITTEN)
 
 
 def log(message: str) -> None:
     """A line of what is going on, on stderr."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(message)
+    Console(stderr=True, soft_wrap=True, **_AS_WRITTEN).print(message)
 
 
 def warn(lines: Iterable[str]) -> None:
@@ -183,7 +185,7 @@ def progress(title: str) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     terminal = Console(stderr=True)
     with Bar(
         *columns,

@@ -9,9 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.table import Table
 
 from tlm.errors import InputError
-from wafertlm.output import complete, config_hash, cost, emit, log, plain, progress, store
+from wafertlm.output import (
+    complete,
+    config_hash,
+    cost,
+    emit,
+    log,
+    plain,
+    progress,
+    store,
+    warn,
+)
 
 _TIMES = {"cpu_s": 1.0, "wall_s": 2.0, "compile_s": 0.5}
 
@@ -99,3 +110,17 @@ def test_below_a_table_stands_what_its_result_cost(capsys: pytest.CaptureFixture
     assert cost(long) == "1,000 CPU-s, 1,134 s wall time, 0.00012 s of it compiling"
     emit({"kernels": ["summa"]}, False, lambda names: "summa")
     assert capsys.readouterr().out == "summa\n"
+
+
+def test_names_of_users_are_printed_as_they_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rich takes brackets for styles, or for the end of one, and words between colons for signs."""
+    name = "a[b]c[/d]:warning:e.toml"
+    table = Table(name, title=name, caption=name)
+    table.add_row(name)
+    emit({}, False, lambda result: table)
+    emit({}, False, lambda result: name)
+    log(name)
+    warn([name])
+    captured = capsys.readouterr()
+    assert captured.out.count(name) == 5
+    assert captured.err == f"{name}\nwarning: {name}\n"

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import click
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from wafertlm.commands.grouped import GroupedCommand
@@ -37,7 +36,7 @@ def render(result: Result) -> RenderableType:
                 f"{row['name']}.{name}", f"{found['value']:g}", interval, found["unit"]
             )
     if "not_represented" in result:
-        return Group(errors, tried, parameters, *map(escape, _of_custom(result)))
+        return Group(errors, tried, parameters, *_of_custom(result))
     if not result["levels"]:
         return Group(errors, tried, parameters)
     levels = Table("kernel", "cases", "lt against at: mean, worst", "perf against lt: mean, worst")
@@ -121,7 +120,7 @@ def command(
         store_quick=store_quick,
         force=force,
         workers=workers,
-        progress=lambda message: log(escape(message)),
+        progress=log,
     )
     emit(ran.result, as_json, render)
     if failures := ran.failures:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError, choose
@@ -51,7 +50,7 @@ def report_figures(report: "Report", grid: tuple[int, int]) -> dict[str, Any]:
 def _render(result: Result) -> RenderableType:
     options, plmr = result["options"], result["plmr"]
     title = f"{options['kernel']} {options['shape']} on {options['grid']} of {chip_told(options)}"
-    table = Table("property", "figure", "value", "limit", title=escape(title))
+    table = Table("property", "figure", "value", "limit", title=title)
     p, latency, m, r = (plmr[name] for name in ("parallelism", "latency", "memory", "routing"))
     table.add_row("P", "tiles", f"{p['tiles']:,}", "")
     table.add_row("", "share of them that compute", f"{p['busy_share']:.1%}", "")
@@ -64,10 +63,7 @@ def _render(result: Result) -> RenderableType:
     )
     most = f"{'at least ' if r['at_least'] else ''}{r['most_paths']:,}"
     table.add_row("R", "routing paths of the busiest router", most, _limit(r["limit_paths"]))
-    lines = [
-        escape(f"{found['rule']}: {_where(found)}{found['message']}")
-        for found in result["findings"]
-    ]
+    lines = [f"{found['rule']}: {_where(found)}{found['message']}" for found in result["findings"]]
     if result["more_findings"]:
         lines.append(f"and {result['more_findings']:,} operations with faults of the same tokens")
     lines += map(_verdict_line, result["verdicts"])
@@ -77,7 +73,7 @@ def _render(result: Result) -> RenderableType:
 def _render_many(result: Result) -> RenderableType:
     options = result["options"]
     what = f"{options['model']}, {options['phase']}," if "model" in options else "methods"
-    table = Table(title=escape(f"{what} on {chip_told(options)}"))
+    table = Table(title=f"{what} on {chip_told(options)}")
     for name in ("operator", "kernel", "shape", "place"):
         table.add_column(name)
     for letter in "PLMR":
@@ -102,7 +98,7 @@ def _verdict_line(verdict: Result) -> str:
     word, bound = "holds" if verdict["holds"] else "does not hold", verdict["bound"]
     of = "" if bound is None else f" of {bound:.0%}" if bound == 1.0 else f" of {bound:,}"
     who = f" ({verdict['operator']})" if "operator" in verdict else ""
-    return escape(f"{verdict['property']} {word}: {verdict['measure']}, {_found(verdict)}{of}{who}")
+    return f"{verdict['property']} {word}: {verdict['measure']}, {_found(verdict)}{of}{who}"
 
 
 def _limit(value: int | None) -> str:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from wafertlm.command_words import OPTIONS
@@ -55,7 +54,7 @@ def _measured(pairs: list[Result]) -> list[str]:
             f"{worst['worst_pct']:.2g} % ({worst['kernel']})"
         )
     if missing := [f"{each['kernel']} ({each['why_not']})" for each in pairs if each["why_not"]]:
-        told.append(escape(f"errors of both add up: {', '.join(missing)}"))
+        told.append(f"errors of both add up: {', '.join(missing)}")
     return told
 
 
@@ -71,7 +70,7 @@ def _gates(found: list[Result]) -> Table:
     table = Table(title="gates of a router")
     table.add_column("figure")
     for each in found:
-        table.add_column(escape(each["rtl"]), justify="right")
+        table.add_column(each["rtl"], justify="right")
     for name, told in FIGURES.items():
         routers = [each["router"] for each in found]
         if any(router is not None and router[name] is not None for router in routers):

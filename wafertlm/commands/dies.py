@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from wafertlm.asked.dies import DiesOptions, known_names
@@ -19,7 +18,7 @@ from wafertlm.stopwatch import stopwatch
 def _render(result: Result) -> RenderableType:
     options = result["options"]
     title = f"{options['collective']} of {options['bytes']:,} bytes on {chip_told(options)}"
-    table = Table("figure", "value", title=escape(f"{title}, level {options['level']}"))
+    table = Table("figure", "value", title=f"{title}, level {options['level']}")
     table.add_row("microseconds", f"{result['seconds'] * 1e6:,.3f}")
     table.add_row("messages", f"{result['messages']:,}")
     table.add_row("bytes moved", f"{result['bytes']:,}")

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from wafertlm.commands.grouped import GroupedCommand
@@ -167,7 +166,7 @@ def render(result: Result) -> RenderableType:
     table = Table("check", "", "found", "what to do", box=None, pad_edge=False)
     for check in result["checks"]:
         state = "ok" if check["ok"] else "MISSING" if check["needed"] else "low"
-        table.add_row(check["name"], state, escape(check["found"]), escape(check["remedy"]))
+        table.add_row(check["name"], state, check["found"], check["remedy"])
     return table
 
 

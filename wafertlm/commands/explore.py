@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 import click
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError, check_range
@@ -29,20 +28,20 @@ def _render(result: Result) -> RenderableType:
     table = Table(title=f"{asked['command']}: {what} of {result['trials']} trials")
     table.add_column("trial", justify="right")
     for name in asked["parameters"]:
-        table.add_column(escape(name), justify="right", overflow="fold")
+        table.add_column(name, justify="right", overflow="fold")
     paths = [
         *asked["objectives"],
         *(p for p in asked["constraints"] if p not in asked["objectives"]),
     ]
     for path in paths:
-        table.add_column(escape(path), justify="right", overflow="fold")
+        table.add_column(path, justify="right", overflow="fold")
     levels = [each["confirmed"]["level"] for each in best if each["confirmed"]]
     if levels:
         for path in asked["objectives"]:
-            table.add_column(escape(f"{path} at {levels[0]}"), justify="right", overflow="fold")
+            table.add_column(f"{path} at {levels[0]}", justify="right", overflow="fold")
     for each in best[:_SHOWN]:
         figures = each["objectives"] | each["constraints"]
-        cells = [str(each["trial"]), *(escape(_shown(v)) for v in each["parameters"].values())]
+        cells = [str(each["trial"]), *(_shown(v) for v in each["parameters"].values())]
         cells += [_shown(figures[path]) for path in paths]
         table.add_row(*cells, *_confirmed(each["confirmed"], asked["objectives"]))
     told = [f"{result[name]} {name.replace('_', ' ')}" for name in
@@ -50,7 +49,7 @@ def _render(result: Result) -> RenderableType:
     lines = [f"trials: {result['trials']}, of these {', '.join(told)}"]
     if len(best) > _SHOWN:
         lines.append(f"{len(best) - _SHOWN} more in the result: --json, --out")
-    lines += [f"trial {best[0]['trial']} again: {escape(best[0]['command_line'])}"] if best else []
+    lines += [f"trial {best[0]['trial']} again: {best[0]['command_line']}"] if best else []
     return Group(table, *lines)
 
 

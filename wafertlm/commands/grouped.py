@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import click
-from rich.markup import escape
 
 from tlm.errors import InputError
 from wafertlm.commands.config import Configured, config_options, config_text, told_in_file
@@ -73,11 +72,10 @@ class GroupedCommand(click.Command):
 def _hold_repeated(configured: Configured, result: Result) -> None:
     """Say so, if a result is not the one that it should repeat: names are those of other files."""
     if configured.stored is not None and is_of_other_files(result, configured.stored):
-        file = escape(str(configured.file))
         warn(
             [
-                f"{file}: this is another run: a result keeps names of chips, models and routers, "
-                "and those are of other files; name the files on the command line"
+                f"{configured.file}: this is another run: a result keeps names of chips, models "
+                "and routers, and those are of other files; name the files on the command line"
             ]
         )
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from wafertlm.asked.iteration import IterationOptions, known_names
@@ -24,7 +23,7 @@ def _render(result: Result) -> RenderableType:
     asked = [f"prefill {text}" for text in options["prefill"]]
     asked += [f"decode {options['decode']}"] if options["decode"] else []
     title = f"{options['model']} on {chip_told(options)}: {', '.join(asked)}"
-    table = Table(title=escape(f"{title}, level {options['level']}"))
+    table = Table(title=f"{title}, level {options['level']}")
     for name in _COLUMNS:
         table.add_column(name, justify="left" if name in _COLUMNS[:3] else "right")
     # Stages, regions and dies work side by side: together they may take more than the iteration.

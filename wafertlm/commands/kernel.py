@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from wafertlm.asked.kernel import KernelOptions, known_names
@@ -27,7 +26,7 @@ def _render(result: Result) -> RenderableType:
 
     options = result["options"]
     title = f"{options['kernel']} {options['shape']} on {options['grid']} of {chip_told(options)}"
-    table = Table("figure", "value", title=escape(f"{title}, level {options['level']}"))
+    table = Table("figure", "value", title=f"{title}, level {options['level']}")
     table.add_row("cycles", f"{result['cycles']:,}")
     table.add_row("seconds", f"{result['seconds']:.4g}")
     table.add_row("utilization", f"{result['utilization']:.2%}")
@@ -51,7 +50,7 @@ def _render(result: Result) -> RenderableType:
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             if name != "table":
                 table.add_row(f"{part} {name}", shown)
-    return Group(table, escape(binding(result).told))
+    return Group(table, binding(result).told)
 
 
 @click.command("kernel", cls=GroupedCommand)

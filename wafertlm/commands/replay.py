@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
@@ -86,12 +85,12 @@ def _render_finding(result: Result) -> RenderableType:
         f"from cycle {result['first_cycle']} on",
     ]
     wave = [f"wave: {result['wave']}"] if result["wave"] is not None else []
-    return Group(*map(escape, [*lines, *wave]))
+    return Group(*lines, *wave)
 
 
 def _render(result: Result) -> RenderableType:
     options = result["options"]
-    title = escape(f"{options['experiment']}, case {options['case']}: {result['case']}")
+    title = f"{options['experiment']}, case {options['case']}: {result['case']}"
     table = Table("figure", "now", "stored")
     for level in ("rtl", "model"):
         table.add_row(level, f"{result[level]:,.9g}", f"{result[f'stored_{level}']:,.9g}")
@@ -110,7 +109,7 @@ def _render(result: Result) -> RenderableType:
     elif result["packets_compared"] is not None:
         lines.append(f"all {result['packets_compared']} packets delivered alike, cycle by cycle")
     if result["wave"] is not None:
-        lines.append(escape(f"wave: {result['wave']}"))
+        lines.append(f"wave: {result['wave']}")
     return Group(title, table, *lines)
 
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import click
-from rich.markup import escape
 
 from tlm.errors import InputError
 from wafertlm.commands.common import OutputFile
@@ -53,4 +52,4 @@ def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_j
         figures = write_report(folder, out or folder / "report.html", spec_file=rtl)
     options = {"results": folder, "rtl": Path(rtl).name if rtl else None}
     result = complete("report", options, figures, watch.times)
-    emit(result, as_json, lambda r: escape(f"report: {r['report']}"))
+    emit(result, as_json, lambda r: f"report: {r['report']}")

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
@@ -42,7 +41,7 @@ def _render(result: Result) -> RenderableType:
     parts: list[RenderableType] = [times, figures]
     if result["interval"] is not None:
         parts.append(_intervals(result["interval"]))
-    return Group(*parts, *(escape(f"note: {note}") for note in result["notes"]))
+    return Group(*parts, *(f"note: {note}" for note in result["notes"]))
 
 
 def _intervals(interval: Mapping[str, Any]) -> Table:
@@ -55,7 +54,7 @@ def _intervals(interval: Mapping[str, Any]) -> Table:
 
 
 def _title(options: Mapping[str, Any]) -> str:
-    return escape(f"{options['model']} on {chip_told(options)}, {options['scheduler']}")
+    return f"{options['model']} on {chip_told(options)}, {options['scheduler']}"
 
 
 def _number(value: float | None) -> str:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.markup import escape
-
 from tlm.chips import find_tiles
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
@@ -86,7 +84,7 @@ def _counted(asked: _Asked, *, has_toggles: bool, liberty: Path | None) -> dict[
     grid = asked.rows, asked.cols
     found = router_gates(spec, *grid, asked.flit_bits, has_toggles=has_toggles, liberty=liberty)
     if found["finding"] is not None:
-        log(escape(f"{spec.file.name}: gates cannot be counted: {found['finding']}"))
+        log(f"{spec.file.name}: gates cannot be counted: {found['finding']}")
     return {"rtl": asked.rtl} | found
 
 

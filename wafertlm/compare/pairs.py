@@ -14,8 +14,6 @@ from math import fsum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.markup import escape
-
 from tlm.calibrated import file_hash
 from tlm.chips.parts import own_tile
 from tlm.errors import InputError
@@ -284,5 +282,5 @@ class _Told:
     def __call__(self, what: str) -> None:
         """Say before a measurement what it is of, unless something was said just now."""
         if time.monotonic() >= self._due_s:
-            log(escape(f"error of the change: {self.kernel}: {what}"))
+            log(f"error of the change: {self.kernel}: {what}")
             self._due_s = time.monotonic() + _TOLD_EVERY_S

@@ -4,8 +4,6 @@ import math
 import time
 from collections.abc import Sequence
 
-from rich.markup import escape
-
 from wafertlm.output import log
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.level_runs import CountedRuns, LevelRuns, RunLevel
@@ -50,6 +48,6 @@ class _Told:
         """Say before a measurement what it is of, unless something was said just now."""
         if time.monotonic() >= self._due_s:
             told = f"measured {self._measured} points of the grid; next: {what}"
-            log(escape(f"level {self._level}: {told}"))
+            log(f"level {self._level}: {told}")
             self._due_s = time.monotonic() + _TOLD_EVERY_S
         self._measured += 1
