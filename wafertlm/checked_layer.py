@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from tlm.check import Verdict, chip_limits
-from tlm.errors import InputError
+from tlm.errors import hold_least
 from wafertlm.asked.iteration import IterationOptions
 from wafertlm.checked import ToCheck
 from wafertlm.iteration.run import plan_iteration
@@ -25,8 +25,7 @@ def layer_kernels(given: Mapping[str, Any]) -> tuple[list[ToCheck], list[Verdict
         InputError: for options that do not fit together, or a model that does not fit the chip.
     """
     tokens = given["tokens"]
-    if tokens < 1:
-        raise InputError(f"--tokens: found {tokens}; allowed: 1 or more")
+    hold_least("--tokens", tokens, 1)
     prefill = given["phase"] == "prefill"
     names = ("model", "chip", "grid", "collective", "schedule", "set")
     options = IterationOptions(

@@ -154,6 +154,7 @@ def test_what_is_shown_is_escaped() -> None:
         (lambda: wafertlm.compare("show", vary={}), "unknown command 'show'; known: iteration, k"),
         (lambda: wafertlm.compare("noc", vary={"mesh": ["4x4"]}), "--vary: found 'mesh=4x4'; wr"),
         (lambda: wafertlm.study("none"), "unknown study 'none'; known: flatattention"),
+        (lambda: wafertlm.calibrate(workers=0), "--workers: found 0; allowed: 1 or more"),
         (lambda: wafertlm.calibrate(store_quick=True), "--store-quick: found without --rtl; all"),
         (lambda: wafertlm.chip("moon"), "unknown chip 'moon'; known:"),
     ],

@@ -198,6 +198,7 @@ def test_an_iteration_warns_too(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("check", "--tokens", "1_0"), "Invalid value for '--tokens': '1_0' is not a"),
         (("check", "--phase", "decode"), "check: found --phase or --tokens without --model"),
         (
             ("check", "summa", "--model", "llama3-8b"),

@@ -178,7 +178,7 @@ def test_the_version(wafertlm: Any) -> None:
         (("kernel", "mesh-gemm"), "error: kernel: chip not given"),
         (("serve", "--model", "gpt"), "error: --chip: not given; known: a100x1"),
         (("report", "--results", "nowhere"), "error: --results: no folder 'nowhere'"),
-        (("calibrate", "--workers", "0"), "Invalid value for '--workers'"),
+        (("calibrate", "--workers", "0"), "--workers: found 0; allowed: 1 or more"),
         ((*_KERNEL, "--out", "/dev/null/x.json"), "error: /dev/null/x.json: cannot be written"),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tlm.errors import InputError
 from wafertlm.commands import doctor
 
 
@@ -57,6 +58,18 @@ def test_a_stale_or_missing_calibration_is_to_be_run(monkeypatch: pytest.MonkeyP
     assert stale in check.found
     assert "'systolic' is missing" in check.found
     assert check.remedy == "run `wafertlm calibrate`"
+
+
+@pytest.mark.parametrize("kind", ["chips", "levels", "tiles"])
+def test_each_comparison_that_is_stale_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds of kernels on shipped chips rest on that of chips, of which nothing was said."""
+
+    def stale() -> None:
+        raise InputError(f"comparison of {kind} is stale")
+
+    monkeypatch.setattr(f"tlm.comparisons.load_{kind}", stale)
+    check = _check("calibration")
+    assert (check.ok, check.found) == (False, f"comparison of {kind} is stale")
 
 
 def test_little_room_is_told_but_no_failure(wafertlm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from calibration.tables import update_documents
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash
 from tlm.comparisons import ChipPoint, LevelPoint, TilePoint
-from tlm.errors import InputError
+from tlm.errors import InputError, hold_least
 from tlm.interconnect.handshake import DeadlockError
 from tlm.memory.dram.streams import StreamComparison
 from tlm.spread import by_kernel, spread
@@ -79,6 +79,7 @@ def calibrate(
         InputError: for options that do not fit together, and a specification that is wrong.
         CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
     """
+    hold_least("--workers", workers, 1)
     if store_quick and rtl is None:
         raise InputError("--store-quick: found without --rtl; allowed: with the mesh's SPEC.toml")
     name, options = "rtl", {"quick": quick, "rtl": None if rtl is None else Path(rtl).name}

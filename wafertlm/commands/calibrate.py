@@ -6,6 +6,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from wafertlm.commands.common import WholeNumber
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import CheckFailedError, Result, emit, log
 
@@ -88,7 +89,7 @@ def _of_custom(result: Result) -> Iterator[str]:
 )
 @click.option("--force", is_flag=True, help="Also measure what still holds.")
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=1, help="Builds and comparisons side by side."
+    "--workers", type=WholeNumber(), default=1, help="Builds and comparisons side by side."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments.")

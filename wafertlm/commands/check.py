@@ -11,7 +11,13 @@ from rich.table import Table
 
 from tlm.errors import InputError, choose
 from wafertlm.asked.kernel import KernelOptions, known_names
-from wafertlm.commands.common import OutputFile, options_of, output_options, required
+from wafertlm.commands.common import (
+    OutputFile,
+    WholeNumber,
+    options_of,
+    output_options,
+    required,
+)
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import chip_told
 from wafertlm.output import CheckFailedError, Result, complete, emit, progress
@@ -126,7 +132,9 @@ def _known_names() -> dict[str, list[str]]:
 @click.option("--methods", is_flag=True, help="All methods of a product, side by side.")
 @click.option("--model", help="A layer of a model, in place of a kernel.")
 @click.option("--phase", help="Of --model: prefill or decode.")
-@click.option("--tokens", type=int, help="Of --model: new tokens, or those cached; 4096 if none.")
+@click.option(
+    "--tokens", type=WholeNumber(), help="Of --model: new tokens, or those cached; 4096 if none."
+)
 @click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(_known_names)
 def command(

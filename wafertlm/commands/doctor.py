@@ -93,7 +93,7 @@ def check_calibration() -> Check:
     try:
         from calibration.campaign import EXPERIMENTS
         from calibration.store import status
-        from tlm.comparisons import load_levels, load_tiles
+        from tlm.comparisons import load_chips, load_levels, load_tiles
         from tlm.errors import InputError
         from tlm.memory.dram.streams import load_streams
     except ImportError as error:
@@ -101,7 +101,7 @@ def check_calibration() -> Check:
     states = status()
     missing = [f"'{e.name}' is missing" for e in EXPERIMENTS if e.name not in states]
     problems = missing + [problem for problem in states.values() if problem is not None]
-    for load in (load_levels, load_tiles, load_streams):
+    for load in (load_chips, load_levels, load_streams, load_tiles):
         try:
             load()
         except InputError as error:

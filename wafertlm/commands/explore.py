@@ -138,9 +138,5 @@ def command(
         from wafertlm.explore.plot import plot_exploration  # matplotlib takes long to load
 
         plot_exploration(result, plot)
-    if result["failed"] == result["trials"]:
-        raise InputError(
-            f"{file}: all {result['trials']} trials failed: {result['rows'][0]['why']}"
-        )
     if not result.get("pareto", result.get("best")):
         raise CheckFailedError(f"none of {result['trials']} trials is within the constraints")
