@@ -195,6 +195,22 @@ def test_an_iteration_warns_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["warnings"] == []
 
 
+def _warned(*arguments: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    asked = ("--model", "llama3-8b", "--chip", "wse2", "--json")
+    assert cli.run([*arguments, *asked]) == 0
+    warnings: list[str] = json.loads(capsys.readouterr().out)["warnings"]
+    return warnings
+
+
+def test_serving_warns_of_what_its_load_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Long prompts run on a grid of their own: the way there and back takes too many routes."""
+    load = ("--rate", "1", "--requests", "2", "--workload")
+    found = _warned("serve", *load, "fixed:4096:2", capsys=capsys)
+    assert found == _warned("iteration", "--prefill", "4096", capsys=capsys)
+    assert found and all("exchange on" in line and "breaks R" in line for line in found)
+    assert _warned("serve", *load, "fixed:16:2", capsys=capsys) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

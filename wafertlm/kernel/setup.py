@@ -255,8 +255,7 @@ class Setup(Ground):
     @property
     def told(self) -> RunKernel:
         """The same for warnings."""
-        grid, options = (self.place.rows, self.place.cols), self.options
-        return RunKernel(options.kernel, grid, options.choices, self.program)
+        return RunKernel.of(self.options.kernel, self.place, self.plan, self.program)
 
     def check_size(self) -> None:
         """Refuse what is too large for a tile's memory or for the level of the network.

@@ -1,13 +1,12 @@
 """How far off the time of the iterations of a run may be, and what that time rests on."""
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from math import fsum
 from typing import Any, NamedTuple, cast
 
 from tlm.errors import InputError
 from wafertlm.rests_on import subsystem
-from wafertlm.serving.service import Service
+from wafertlm.serving.service import Made, Service
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.machine.spent import Spent
@@ -18,8 +17,6 @@ from workloads.serving.price.part_price import PartPrices
 from workloads.serving.price.parts import Part
 from workloads.serving.price.tile_price import End
 
-#: What iterations were made of, and how often, by pool.
-Made = Mapping[str, Counter[Hashable]]
 #: Shares of the time are those of so many parts, which take most of it.
 _MOST = 64
 _ENDS: tuple[End, End] = ("low", "high")
@@ -82,7 +79,7 @@ def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:
         return None
     taken = [
         (price.prices.of(part).cycles * count, price.prices, part)
-        for price, parts in _parts(service, made)
+        for price, parts in service.parts(made)
         for part, count in parts.items()
     ]
     # What goes between dies has no kernels.
@@ -104,14 +101,6 @@ def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:
         "compute": subsystem(inside * (1 - (noc + memory) / together), "at", None),
     }
     return found | ({"links": subsystem(links, "perf", None)} if links else {})
-
-
-def _parts(service: Service, made: Made) -> list[tuple[Any, dict[Any, int]]]:
-    """Prices of the pools, and the parts of all their iterations."""
-    return [
-        (price, price.parts(cast(Any, counted)))
-        for price, counted in zip(service.tiles, made.values(), strict=True)
-    ]
 
 
 def _largest_first(taken: tuple[float, PartPrices, Part]) -> tuple[float, str]:

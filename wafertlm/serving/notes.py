@@ -5,7 +5,29 @@ from typing import Any
 
 from tlm.chips import Chip
 from tlm.chips.area import core_mm2
-from wafertlm.serving.service import Service
+from wafertlm.plmr import RunKernel, plmr_warnings
+from wafertlm.serving.service import Made, Service
+from workloads.kernels.catalogue import KERNELS
+
+
+def warnings(service: Service, made: Made) -> list[str]:
+    """Properties of PLMR that kernels of a run break, on tiles whose routers hold few routes.
+
+    Args:
+        service: What ran.
+        made: What its iterations were made of.
+    """
+    chip = service.chip
+    if not isinstance(chip, Chip) or chip.limits.routing_paths is None:
+        return []
+    plans = dict.fromkeys(
+        (mapped.kernel, where.place, mapped.plan)
+        for price, parts in service.parts(made)
+        for part in parts
+        for where, mapped in price.prices.plans(part)
+    )
+    ran = (RunKernel.of(*each, KERNELS[each[0]].program(each[2])) for each in plans)
+    return plmr_warnings(chip, ran)
 
 
 def notes_of_load(figures: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import rests_on, time_error
 from wafertlm.serving.highest import highest_rate
 from wafertlm.serving.interval import Interval, interval
-from wafertlm.serving.notes import notes_of_chip, notes_of_load
+from wafertlm.serving.notes import notes_of_chip, notes_of_load, warnings
 from wafertlm.serving.objectives import missed
 from wafertlm.serving.service import Service
 from wafertlm.version import __version__
@@ -129,7 +129,7 @@ def served(
             "profile_pct": profile.pct,
             "rests_on": rests_on(service, made),
         },
-        "warnings": service.warnings,
+        "warnings": warnings(service, made),
         "notes": [
             f"accuracy: {profile.told}",
             *between.notes,

@@ -1,7 +1,8 @@
 """What options of serving ask for, ready to run under any load."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,6 @@ from wafertlm.asked.serve import MAPPED, ServeOptions
 from wafertlm.die_options import die_mapping
 from wafertlm.group_options import group_parallel
 from wafertlm.options import contents, recorded
-from wafertlm.plmr import RunKernel, plmr_warnings
 from wafertlm.serving.load import Load
 from wafertlm.serving.measuring import hold_cost, level_runs
 from workloads.kernels.catalogue import KERNELS
@@ -46,7 +46,9 @@ from workloads.serving.schedulers import Scheduler, SchedulerOptions, is_custom,
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
-#: Work of which every kernel that a service runs has some.
+#: What iterations of a run were made of, and how often, by pool.
+Made = Mapping[str, Counter[Hashable]]
+#: Work of which every kernel that a service runs has some, but for reshuffles between grids.
 _USUAL = Batch(((512, 1024),), 16, 16 * 1024, 17)
 #: Options that name a scheduler.
 _SCHEDULERS = ("scheduler", "prefill_scheduler")
@@ -217,24 +219,12 @@ class Service:
         is_whole = options.expert_parallel in (None, 1) and options.draft_tokens is None
         return is_whole and self.shape == self.model
 
-    @property
-    def warnings(self) -> list[str]:
-        """Properties of PLMR that kernels break, on tiles whose routers hold few routes."""
-        if isinstance(self.chip, GpuBox) or self.chip.limits.routing_paths is None:
-            return []
-        return plmr_warnings(
-            self.chip,
-            (
-                RunKernel(
-                    mapped.kernel,
-                    (place.rows, place.cols),
-                    (self.options.choices, mapped.choices),
-                    KERNELS[mapped.kernel].program(mapped.plan),
-                )
-                for price in self.tiles
-                for place, mapped in self._usual_plans(price)
-            ),
-        )
+    def parts(self, made: Made) -> list[tuple[Any, dict[Any, int]]]:
+        """Prices of the pools on tiles, and the parts of all iterations of a run."""
+        return [
+            (price, price.parts(cast(Any, counted)))
+            for price, counted in zip(self.tiles, made.values(), strict=True)
+        ]
 
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
