@@ -46,7 +46,7 @@ class Table(BaseModel):
         try:
             return cls.model_validate(fields, strict=True)
         except ValidationError as error:
-            fault = _fault(cls, fields, error.errors()[0])
+            fault = _fault(cls, fields, _most_telling(error.errors()))
             raise InputError(f"{told}: {fault}") from error
 
     def same_figures(self, other: "Table") -> bool:
@@ -105,6 +105,17 @@ def _with_tuples(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _with_tuples(item) for name, item in value.items()}
     return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+def _most_telling(faults: list[ErrorDetails]) -> ErrorDetails:
+    """The first, or what is written in the place of a field that is missing."""
+    first = faults[0]
+    beside = (
+        each
+        for each in faults
+        if each["type"] == "extra_forbidden" and each["loc"][:-1] == first["loc"][:-1]
+    )
+    return next(beside, first) if first["type"] == "missing" else first
 
 
 def _fault(table: type[Table], fields: Mapping[str, Any], error: ErrorDetails) -> str:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from threading import Timer, main_thread
 from typing import NoReturn
 
 import click
@@ -17,6 +18,7 @@ from tlm.scratch import drop_run_folders
 from wafertlm.commands.examples import FIRST
 from wafertlm.commands.grouped import write_examples
 from wafertlm.output import CheckFailedError
+from wafertlm.signals import ENDING
 from wafertlm.version import __version__
 
 # Name and help line; the module is wafertlm.commands.NAME and holds the click command `command`.
@@ -41,11 +43,11 @@ COMMANDS = {
 
 _OK, _CHECK_FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
 _LONGEST_MESSAGE = 300
+_AGAIN_S = 0.01
 _CUT = " ... "
-_ENDING = signal.SIGINT, signal.SIGTERM
 # Objects in circles are few: at Python's 700 a tenth of a command's time would go into looking.
 _OBJECTS_BETWEEN = 100_000
-_FAULT = re.compile(r"%Error|%Fatal|\berror:")
+_FAULT = re.compile(r"%Error|%Fatal|\b(?:error|ERROR):")
 
 
 class _Commands(click.Group):
@@ -152,13 +154,22 @@ def main() -> None:
         end_all()
         raise KeyboardInterrupt
 
+    def dropped(what: "sys.UnraisableHookArgs") -> None:
+        if came and isinstance(what.exc_value, KeyboardInterrupt):
+            # Raised where Python drops it, as where machine code is loaded: again, behind that.
+            again = main_thread().ident, signal.SIGINT
+            Timer(_AGAIN_S, signal.pthread_kill, again).start()
+        else:
+            sys.__unraisablehook__(what)
+
     if sys.stdout is None or sys.stderr is None:  # closed by who started it: nothing to write to
         sys.exit(_BAD_INPUT)
     try:
-        for number in _ENDING:
+        for number in ENDING:
             signal.signal(number, interrupted)
+        sys.unraisablehook = dropped
         status = run()
-        for number in _ENDING:  # Python has only to end, and would do so by the signal
+        for number in ENDING:  # Python has only to end, and would do so by the signal
             signal.signal(number, signal.SIG_IGN)
     except (Exception, KeyboardInterrupt):
         if not came:

@@ -83,7 +83,7 @@ class CommandWords:
         """
         record = OPTIONS[self.command]
         known = {field.name: field for field in fields(record)}
-        with self._reader.make_context(self.command, list(words)) as context:
+        with self._reader.make_context(f"wafertlm {self.command}", list(words)) as context:
             for name in context.params:
                 given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
                 if name in known or not given:

@@ -75,8 +75,14 @@ def changed_parameters(spec: MeshSpec, changes: Sequence[str]) -> dict[str, int]
         if not (read := _CHANGE.fullmatch(change)):
             raise InputError(f"--set: found '{change}'; write PARAMETER=VALUE, such as FifoDepth=8")
         found[read[1]] = int(read[2])
-    if (name := spec.rtl.payload_parameter) in found:
-        raise InputError(f"--set: found '{name}'; allowed: --payload-bits")
+    elsewhere = {
+        spec.rtl.payload_parameter: "--payload-bits",
+        spec.mesh.rows_parameter: "--mesh",
+        spec.mesh.cols_parameter: "--mesh",
+    }
+    for name in found:
+        if option := elsewhere.get(name):
+            raise InputError(f"--set: found '{name}'; allowed: {option}")
     verilog = "".join(path.read_text(errors="replace") for path in spec.source_files())
     for name in found:
         if not re.search(rf"\b{re.escape(name)}\s*=", verilog):

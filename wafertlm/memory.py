@@ -1,6 +1,6 @@
 """A stream of requests to DRAM pseudo-channels, at the level of commands."""
 
-from tlm.errors import check_range, choose
+from tlm.errors import InputError, check_range, choose
 from tlm.memory.dram.address_map import ADDRESS_MAPS, AddressMap
 from tlm.memory.dram.channel import DramChannel
 from tlm.memory.dram.controllers import CONTROLLERS
@@ -10,6 +10,8 @@ from tlm.memory.dram.traffic import DramFigures, DramTraffic, figures
 from wafertlm.asked.memory import MemoryOptions
 
 _DEEPEST_QUEUE = 4096
+#: Options that some patterns alone have.
+_OF_PATTERNS = {"stride_bytes": ("strided", "dma"), "block_bytes": ("dma",)}
 
 
 def run_memory(options: MemoryOptions) -> DramFigures:
@@ -32,6 +34,7 @@ def run_memory(options: MemoryOptions) -> DramFigures:
         write_fraction=options.write_fraction,
         seed=options.seed,
     )
+    _check_pattern(options)
     device = DEVICES[options.device]
     channel = DramChannel(
         device, CONTROLLERS[options.policy], AddressMap(options.map, device), options.grain
@@ -40,3 +43,14 @@ def run_memory(options: MemoryOptions) -> DramFigures:
     requests = traffic.stream(device, options.channels)
     runs = channels.simulate(requests, options.queue_depth)
     return figures(device, runs, options.channels)
+
+
+def _check_pattern(options: MemoryOptions) -> None:
+    plain = MemoryOptions()
+    for field, patterns in _OF_PATTERNS.items():
+        given = getattr(options, field)
+        if given != getattr(plain, field) and options.pattern not in patterns:
+            raise InputError(
+                f"--{field.replace('_', '-')}: found {given} with pattern {options.pattern}; "
+                f"allowed: of {', '.join(patterns)}"
+            )

@@ -418,14 +418,14 @@ def load_spec(path: Path, parameters: Mapping[str, int] | None = None) -> MeshSp
     try:
         spec = MeshSpec.model_validate(table)
     except ValidationError as error:
-        raise InputError(f"{path.name}: {_first_problem(error)}") from error
+        raise InputError(f"{path}: {_first_problem(error)}") from error
     spec._file = path.resolve()
     for key, paths, there in (
         ("sources", spec.source_files(), is_file),
         ("include_folders", spec.include_folders(), Path.is_dir),
     ):
         for missing in (place for place in paths if not there(place)):
-            raise InputError(f"{path.name}: rtl.{key}: found no {missing}; allowed: what is there")
+            raise InputError(f"{path}: rtl.{key}: found no {missing}; allowed: what is there")
     return spec
 
 

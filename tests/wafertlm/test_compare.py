@@ -230,6 +230,7 @@ def test_a_flag_is_on_or_off(wafertlm: Wafertlm) -> None:
         ((*SERVE, "--plot", "a.png", "--vary", "rate=1,2"), "--plot: found with compare; allowed"),
         (("serve", "--vary", "rate=1,2"), "serve: model not given"),
         ((*SERVE, "--vary", "requests=1,x"), "'x' is not a valid integer"),
+        ((*SERVE, "--vary", "requests=1,x"), "see 'wafertlm serve --help'"),
         ((*SERVE, "--slo-ttft", "1", "--find-rate", "--vary", "chip=flat32,wse2"),
          "--find-rate: found with compare; allowed: a --rate"),
         ((*SERVE, "--fast", "--vary", "rate=1,2"), "No such option"),

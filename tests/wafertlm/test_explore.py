@@ -235,6 +235,8 @@ def test_fields_of_a_model_vary(wafertlm: Wafertlm, tmp_path: Path) -> None:
         ('grid = "4x4"', "grid = { a = 1 }", "options: grid: found .*; allowed: one value"),
         ("low = 1", "low = 5", "parameters.set:noc.hop_cycles: found low = 5, high = 4"),
         ("low = 1, ", "", "parameters.set:noc.hop_cycles: found no choices, nor low"),
+        ("low = 1, high = 4", "choices = []", "parameters.set:noc.hop_cycles: found no choices; a"),
+        ("low = 1, high = 4", "choices = [1, 2, 1]", "parameters.set:noc.hop_cycles: found the ch"),
         ("low = 1", 'low = "a"', "parameters.set:noc.hop_cycles.low: found 'a'; allowed: a num"),
         ("low = 1", "low = 0", "parameters.set:noc.hop_cycles: --set: .*greater than 0"),
         ("hop_cycles", "hop_cyles", "parameters.set:noc.hop_cyles: --set: .*data_cycles"),

@@ -64,7 +64,7 @@ def test_what_is_asked_is_counted(
         (("mesh", "--set", "Fifo=8"), "--set: found 'Fifo'; allowed: Rows, Cols, FifoDepth"),
         (("mesh", "--set", "FifoDepth=x"), "--set: found 'FifoDepth=x'; write PARAMETER=VALUE"),
         (("mesh", "--set", "PayloadWidth=8"), "--set: found 'PayloadWidth'; allowed: --payload"),
-        (("mesh", "--set", "Rows=8"), "mesh.toml: rtl.parameters: found 'Rows'; allowed: others"),
+        (("mesh", "--set", "Rows=8"), "--set: found 'Rows'; allowed: --mesh"),
         (("mesh", "--payload-bits", "0"), "--payload-bits: found 0; allowed: 1 to 8192"),
         (("mesh", "--mesh", "4"), "--mesh: found '4'; write ROWSxCOLS"),
     ],

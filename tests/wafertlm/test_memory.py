@@ -88,6 +88,8 @@ def test_every_map_runs(capsys: pytest.CaptureFixture[str]) -> None:
             ("--pattern", "dma", "--block-bytes", "31"),
             "--block-bytes: found 31; allowed: multiples",
         ),
+        (("--stride-bytes", "64"), "--stride-bytes: found 64 with pattern sequential; allowed: of"),
+        (("--pattern", "strided", "--block-bytes", "64"), "with pattern strided; allowed: of dma"),
         (("--write-fraction", "-1"), "--write-fraction: found -1.0; allowed: 0 to 1"),
     ],
 )

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from tlm.errors import InputError
 from wafertlm.cli import one_line
 
 _KERNEL = (
@@ -85,6 +86,7 @@ def test_a_long_message_keeps_its_ends() -> None:
     assert 298 <= len(line) <= 300
     assert line.startswith("error: x: found uuu")
     assert line.endswith("; allowed: less %Error: a.sv:1: no")
+    assert one_line("yosys failed:\na.sv:3: ERROR: no") == "yosys failed: a.sv:3: ERROR: no"
 
 
 def test_a_result_goes_through_a_device(wafertlm: Any, tmp_path: Path) -> None:
@@ -170,6 +172,60 @@ def test_what_fails_as_it_is_ended_is_no_failure() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+
+
+def _ran(*lines: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "\n".join(lines)]
+    return subprocess.run(program, capture_output=True, text=True, timeout=30)
+
+
+def test_a_signal_that_python_drops_is_heard() -> None:
+    """What is raised where C calls Python is printed and forgotten: the work went on."""
+    ran = _ran(
+        "import ctypes, os, signal, time",
+        "from wafertlm import cli",
+        "def called():",
+        "    os.kill(os.getpid(), signal.SIGINT)",
+        "    time.sleep(0)",
+        "def run():",
+        "    ctypes.CFUNCTYPE(None)(called)()",
+        "    time.sleep(60)",
+        "cli.run = run",
+        "cli.main()",
+    )
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_compiled_code_ends_at_once(how: signal.Signals) -> None:
+    ran = _ran(
+        "import os, signal",
+        "from wafertlm.signals import ends_at_once",
+        "signal.signal(signal.SIGINT, lambda number, frame: None)",
+        "with ends_at_once():",
+        "    pass",
+        "os.kill(os.getpid(), signal.SIGINT)",
+        "print('as before', flush=True)",
+        "with ends_at_once():",
+        f"    os.kill(os.getpid(), {how})",
+        "print('too late')",
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-how, "as before\n", "")
+
+
+@pytest.mark.parametrize(("level", "at_once"), [("at", True), ("perf", True), ("rtl", False)])
+def test_networks_end_at_once_where_nothing_is_built(
+    wafertlm: Any, monkeypatch: pytest.MonkeyPatch, level: str, at_once: bool
+) -> None:
+    met = []
+
+    def run_noc(*given: object) -> NoReturn:
+        met.append(signal.getsignal(signal.SIGINT) == signal.SIG_DFL)
+        raise InputError("enough")
+
+    monkeypatch.setattr("wafertlm.noc.run.run_noc", run_noc)
+    hold_one_line(wafertlm(*_NOC, "100", "--level", level))
+    assert met == [at_once]
 
 
 _TERM = "os.kill(os.getpid(), signal.SIGTERM)"

@@ -11,6 +11,7 @@ from wafertlm.asked.memory import MemoryOptions, known_names
 from wafertlm.commands.common import options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Result, complete, emit
+from wafertlm.signals import ends_at_once
 from wafertlm.stopwatch import stopwatch
 
 
@@ -45,7 +46,7 @@ def command(as_json: bool, **given: Any) -> None:
     from wafertlm.memory import run_memory
 
     options = MemoryOptions(**given)
-    with stopwatch() as watch:
+    with stopwatch() as watch, ends_at_once():
         figures = asdict(run_memory(options))
     result = complete("memory", asdict(options), figures, watch.times, seed=options.seed)
     emit(result, as_json, _render)

@@ -1,6 +1,7 @@
 """``wafertlm noc``: synthetic traffic or a collective on a mesh of the project's routers."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from wafertlm.asked.noc import NocOptions, known_names
 from wafertlm.commands.common import OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import TIMES, CheckFailedError, Result, emit
+from wafertlm.signals import ends_at_once
 from wafertlm.stopwatch import stopwatch
 
 _LOAD = "flits a node a cycle"
@@ -70,7 +72,8 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
     if given["mesh"] is None:
         raise InputError("--mesh: not given; write ROWSxCOLS, such as 4x4")
     options = NocOptions(**given)
-    with stopwatch() as watch:
+    # Verilog has programs and folders of its own, which are to end with it.
+    with stopwatch() as watch, nullcontext() if options.level == "rtl" else ends_at_once():
         ran = run_noc(options, watch.compiling)
     emit(ran.record(watch.times), as_json, _render, out)
     if ran.figures.get("deadlock"):

@@ -74,8 +74,11 @@ class Parameter(Table):
         if self.choices is not None:
             if ends != (None, None) or self.step is not None or self.log:
                 raise ValueError("found choices and a range; allowed: one of them")
-            if not self.choices or any(self.choices.count(each) > 1 for each in self.choices):
-                raise ValueError("found choices that are none, or not all different")
+            if not self.choices:
+                raise ValueError("found no choices; allowed: choices = [...] with one or more")
+            for each in self.choices:
+                if self.choices.count(each) > 1:
+                    raise ValueError(f"found the choice {each!r} twice; allowed: once")
             return self
         if None in ends:
             raise ValueError(

@@ -27,7 +27,7 @@ from wafertlm.asked.noc import LEVELS, NocOptions, known_names
 from wafertlm.noc.networks import Network, custom_network, project_network, simulate_at
 from wafertlm.noc.software import addition_cycles, software_cycles
 from wafertlm.options import parse_grid
-from wafertlm.output import CheckFailedError, complete
+from wafertlm.output import CheckFailedError, complete, log
 from wafertlm.stopwatch import Building
 from workloads.kernels.parts.software import KINDS as SOFTWARE
 from workloads.kernels.parts.software import SoftwareCollective
@@ -40,6 +40,8 @@ _LARGEST_RTL_SIDE = 8
 _LARGEST_SIDE = 1024
 _ZERO_LOAD_CYCLES = 2**62
 _DEEPEST_FIFO = 256
+#: Of so many packets a run says so before it begins: nothing is heard of it until its end.
+_MANY_PACKETS = 1_000_000
 _HANGS = (DeadlockError, HangError)
 
 
@@ -154,6 +156,8 @@ def _hold_closed_form(options: NocOptions, routers: "CustomRouters") -> None:
 def _simulate(level: str, network: Network, packets: Packets, building: Building) -> Deliveries:
     """Deliveries at level `rtl` or `at` of packets that the network can carry."""
     if level == "at":
+        if len(packets) >= _MANY_PACKETS:
+            log(f"level at: {len(packets):,} packets, some CPU-seconds for each million of them")
         return simulate_at(network, packets)
     return network.simulate_rtl(packets, building)
 

@@ -185,10 +185,10 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
         ),
     ],
 )  # fmt: skip
-def test_mistakes(changed_mesh: Changed, old: str, new: str, message: str) -> None:
+def test_mistakes(changed_mesh: Changed, tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         changed_mesh((old, new))
-    assert str(caught.value) == f"spec.toml: {message}"
+    assert str(caught.value) == f"{tmp_path / 'spec.toml'}: {message}"
 
 
 @pytest.mark.parametrize("names", [("and",), ("select", "collect"), ("sum", "and"), REDUCTIONS])
@@ -214,17 +214,17 @@ def test_bits_that_reductions_combine(changed_mesh: Changed, mesh_spec: MeshSpec
             (VALUES, "values = { unicast = 0, multicast = 4 }"),
             (REDUCTION, '[features]\nmulticast = "bitmask"\nreduced_bits = 32'),
         )
-    assert str(caught.value) == (
-        "spec.toml: features: reduced_bits: found it; allowed: only with reduction"
+    assert str(caught.value).endswith(
+        "/spec.toml: features: reduced_bits: found it; allowed: only with reduction"
     )
 
 
 def test_files_that_are_not_there(changed_mesh: Changed, tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"^spec.toml: rtl.sources: found no .*/noc/mash.sv; allow"
+        InputError, match=r"/spec.toml: rtl.sources: found no .*/noc/mash.sv; allow"
     ):
         changed_mesh(("noc/mesh.sv", "noc/mash.sv"))
-    with pytest.raises(InputError, match=r"^spec.toml: rtl.include_folders: found no .*/headers;"):
+    with pytest.raises(InputError, match=r"/spec.toml: rtl.include_folders: found no .*/headers;"):
         changed_mesh(("parameters = {", 'include_folders = ["headers"]\nparameters = {'))
     with pytest.raises(InputError, match=r"none.toml: cannot be read: No such file or directory"):
         load_spec(tmp_path / "none.toml")

@@ -165,11 +165,12 @@ def test_the_grid_of_the_rtl_may_change() -> None:
     [
         ("rows = 32", 'rows = "32"', "grid.rows: Input should be a valid integer (found '32')"),
         ("hop_cycles = 1\n", "", "noc.hop_cycles: found nothing; needed beside what may be left"),
-        ("[grid]", "[grids]", "grid: found nothing; needed beside what may be left out: name"),
+        ("[grid]", "[grids]", "grids: Extra inputs are not permitted (found {'rows': 32"),
+        ("hop_cycles = 1", "hop_cycle = 1", "noc.hop_cycle: Extra inputs are not permitted (fou"),
         ('kind = "redmule"', "", "tile.matrix.kind: found nothing; allowed: systolic, redmule"),
         ("height = 32", "height = -32", "tile.matrix.height: Input should be greater than 0"),
         ('device = "hbm4"', 'device = "sram"', "memory.device: Input should be 'hbm2', 'hbm3' or"),
-        ("title", "titel", "title: found nothing; needed"),
+        ("title", "titel", "titel: Extra inputs are not permitted"),
         (
             "title",
             'calibration = "rtl"\ntitle',
@@ -178,7 +179,7 @@ def test_the_grid_of_the_rtl_may_change() -> None:
         (
             "title",
             "peak_flops = 1e12\ntitle",  # of GPUs, then
-            "processors: found nothing; needed beside what may be left out: name, title, proc",
+            "clock_hz: Extra inputs are not permitted (found ",
         ),
         ("[tile]", "[tile", "not TOML: "),
     ],
