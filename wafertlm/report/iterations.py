@@ -35,7 +35,7 @@ def _answer(stem: str, run: Iteration) -> Answer:
     first = kernels[0]
     part = max(first.breakdown_cycles, key=lambda name: first.breakdown_cycles[name])
     return Answer(
-        question=f"What does an iteration of {options.model} on {options.chip} "
+        question=f"What does an iteration of {options.model} on {options.chip_told} "
         f"({', '.join(work) or 'no work'}) spend its time on?",
         figures=[
             (seconds(run.seconds), "an iteration"),
@@ -66,9 +66,9 @@ def largest_kernel(run: Iteration) -> str:
 
 
 def _largest_first(run: Iteration) -> tuple[list[KernelOfIteration], float]:
-    """Its kernels, and the cycles of them all."""
+    """Its kernels, and the cycles that shares are of: where some wait for others, of the whole."""
     kernels = sorted(run.kernels, key=_cycles, reverse=True)
-    return kernels, sum(map(_cycles, kernels)) or 1.0
+    return kernels, max(sum(map(_cycles, kernels)), run.cycles)
 
 
 def _cycles(kernel: KernelOfIteration) -> float:

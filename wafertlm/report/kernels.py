@@ -53,8 +53,7 @@ def _answer(runs: Mapping[str, Kernel], parts: Mapping[str, Sequence[Markup]]) -
     alike = _at_one_level(runs.values())
     best = alike[0]
     options, error = best.options, best.error
-    changed = f" with {', '.join(options.set)}" if options.set else ""
-    where = f"{options.shape} in {options.dtype} on {options.grid} tiles of {options.chip}{changed}"
+    where = f"{options.shape} in {options.dtype} on {options.grid} tiles of {options.chip_told}"
     question = f"How long does {_named(best)} of {where} take?"
     figures = [
         (count(best.cycles), "cycles"),
@@ -118,11 +117,9 @@ def _levels(runs: Mapping[str, Kernel]) -> Grid:
     """Every run, against the level below it of its kernel and the fastest of its level."""
     rows: list[list[str | Cell]] = []
     ordered = sorted(runs.items(), key=lambda item: (_named(item[1]), _place(item[1])))
-    for number, (stem, run) in enumerate(ordered):
-        below = ordered[number - 1][1] if number else None
-        change = None
-        if below is not None and _named(below) == _named(run):
-            change = 100 * (run.cycles - below.cycles) / below.cycles
+    for stem, run in ordered:
+        below = _below(run, runs.values())
+        change = None if below is None else 100 * (run.cycles - below.cycles) / below.cycles
         alike = [one.cycles for one in runs.values() if one.options.level == run.options.level]
         ratio = run.cycles / min(alike)
         error = run.error
@@ -141,6 +138,13 @@ def _levels(runs: Mapping[str, Kernel]) -> Grid:
             ]
         )
     return Grid(_COLUMNS, rows)
+
+
+def _below(run: Kernel, runs: Collection[Kernel]) -> Kernel | None:
+    """The same kernel at the next more detailed level that it ran at, its fastest run there."""
+    level, _ = _place(run)
+    more = [one for one in runs if _named(one) == _named(run) and _place(one)[0] < level]
+    return min(more, key=lambda one: (-_place(one)[0], one.cycles), default=None)
 
 
 def parts_key() -> dict[str, str]:

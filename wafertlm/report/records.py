@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from wafertlm.options import chip_told
+
 #: Numbers that can be drawn.
 _Number = Annotated[float, Field(gt=-1e18, lt=1e18)]
 _Whole = Annotated[int, Field(ge=0, lt=10**18)]
@@ -44,16 +46,26 @@ class Run(_Record):
     provenance: Provenance
 
 
-class KernelOptions(_Record):
+class _OnChip(_Record):
+    """What a run on a chip was asked for."""
+
+    chip: str
+    set: tuple[str, ...] = ()
+
+    @property
+    def chip_told(self) -> str:
+        """The chip in words, with what was changed."""
+        return chip_told({"chip": self.chip, "set": self.set})
+
+
+class KernelOptions(_OnChip):
     """What a kernel run was asked for."""
 
     kernel: str
-    chip: str
     grid: str
     shape: Annotated[str, Field(pattern=r"^\d{1,18}(,\d{1,18}){0,9}$")]
     dtype: str
     level: str
-    set: tuple[str, ...] = ()
 
     @property
     def problem(self) -> tuple[str, ...]:
@@ -95,11 +107,10 @@ class Kernel(Run):
     memory_utilization: _Number | None = None
 
 
-class ServeOptions(_Record):
+class ServeOptions(_OnChip):
     """What a serving run was asked for."""
 
     model: str
-    chip: str
     scheduler: str
     workload: str | None = None
     trace: dict[str, Any] | None = None
@@ -107,7 +118,6 @@ class ServeOptions(_Record):
     slo_ttft_s: _Number | None = None
     slo_tbt_ms: _Number | None = None
     attainment: _Number = 0.9
-    set: tuple[str, ...] = ()
 
     @property
     def load(self) -> str:
@@ -201,11 +211,10 @@ class KernelOfIteration(_Record):
     level_pct: _Number | None = None
 
 
-class IterationOptions(_Record):
+class IterationOptions(_OnChip):
     """What an iteration was asked for."""
 
     model: str
-    chip: str
     level: str = ""
     prefill: list[str] = []
     decode: str | None = None

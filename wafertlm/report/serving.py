@@ -41,7 +41,7 @@ _TIMES = (
     *(Column(name) for name in ("mean", "p50", "p90", "p99")),
     Column("mean lies in"),
 )
-_Case = tuple[str, ...]
+_Case = tuple[str, str, str]
 
 
 def serving_answers(results: Results) -> Iterator[Answer]:
@@ -49,13 +49,13 @@ def serving_answers(results: Results) -> Iterator[Answer]:
     cases: dict[_Case, dict[str, Serve]] = {}
     for stem, run in sorted(results.serves.items()):
         options = run.options
-        case = (options.model, options.chip, *options.set, options.load)
+        case = (options.model, options.chip_told, options.load)
         cases.setdefault(case, {})[stem] = run
-    for (model, chip, *_), runs in cases.items():
+    for (model, chip, _), runs in cases.items():
         known = (
             item
             for item in results.iterations.items()
-            if (item[1].options.model, item[1].options.chip) == (model, chip)
+            if (item[1].options.model, item[1].options.chip_told) == (model, chip)
         )
         requests = {stem: table for stem, table in results.requests.items() if stem in runs}
         yield _answer(runs, requests, next(known, None))
@@ -69,8 +69,7 @@ def _answer(
     stem = min(runs, key=lambda name: _worth(runs[name]))
     best = runs[stem]
     options, capacity = best.options, best.capacity
-    changed = f" with {', '.join(options.set)}" if options.set else ""
-    question = f"How does {options.chip}{changed} serve {options.model} under {options.load}?"
+    question = f"How does {options.chip_told} serve {options.model} under {options.load}?"
     told = [(figure(best.throughput_tok_s), f"tokens a second, {options.scheduler}")]
     interval = _between(best, "throughput_tok_s")
     if capacity is not None and not capacity.burst:

@@ -10,9 +10,20 @@ from pydantic import BaseModel, ValidationError
 from calibration.routers.stored import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult
-from tlm.comparisons import LevelComparison, LevelPoint, TileComparison, TilePoint
+from tlm.calibrated import Comparison as StoredComparison
+from tlm.comparisons import (
+    CHIPS_FILE,
+    LEVELS_FILE,
+    TILES_FILE,
+    ChipComparison,
+    LevelComparison,
+    LevelPoint,
+    TileComparison,
+    TilePoint,
+)
 from tlm.errors import InputError
 from tlm.files import read_text
+from tlm.memory.dram.streams import STREAMS_FILE, StreamComparison
 from tlm.sealed import unsealed
 from tlm.tables import json_value
 from wafertlm.report.beside import Span, Values, load_map, load_requests, load_spans
@@ -85,6 +96,15 @@ _RECORDS: dict[str, tuple[str, type[Run]]] = {
 }
 
 
+#: All of which it is told if they are stale: bounds on shipped chips rest on the last two.
+_COMPARISONS: dict[Path, type[StoredComparison]] = {
+    LEVELS_FILE: LevelComparison,
+    TILES_FILE: TileComparison,
+    CHIPS_FILE: ChipComparison,
+    STREAMS_FILE: StreamComparison,
+}
+
+
 def load_results(folder: Path, calibration_folder: Path, spec_file: str | None = None) -> Results:
     """Read the stored runs under ``folder``, the stored calibrations and comparisons beside them.
 
@@ -142,21 +162,22 @@ def _load_other_maps(results: Results, folder: Path) -> None:
 
 
 def _load_calibrations(results: Results, folder: Path) -> None:
-    stored: list[tuple[str, CalibrationResult | LevelComparison | TileComparison]] = []
+    stored: list[tuple[str, CalibrationResult | StoredComparison]] = []
     for path in sorted(folder.glob("*.json")):
         calibration = _sealed(CalibrationResult, path)
         if not calibration.check:
             raise InputError(f"{path}: check: found no case; allowed: one or more")
         results.calibrations.append(calibration)
         stored.append((calibration.name, calibration))
-    if (path := folder.parent / "levels.json").is_file():
-        levels = _sealed(LevelComparison, path)
-        results.levels.extend(levels.points)
-        stored.append(("levels", levels))
-    if (path := folder.parent / "tiles.json").is_file():
-        tiles = _sealed(TileComparison, path)
-        results.tiles.extend(tiles.points)
-        stored.append(("tiles", tiles))
+    for file, kind in _COMPARISONS.items():
+        if not (path := folder.parent / file.name).is_file():
+            continue
+        found = _sealed(kind, path)
+        stored.append((file.stem, found))
+        if isinstance(found, LevelComparison):
+            results.levels.extend(found.points)
+        if isinstance(found, TileComparison):
+            results.tiles.extend(found.points)
     results.stale.update(
         (name, changed) for name, one in stored if (changed := one.changed_sources())
     )

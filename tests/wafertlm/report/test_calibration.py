@@ -19,7 +19,11 @@ from tests.wafertlm.report.pages import (
     unicast_alone,
 )
 from tlm.calibrated import stored_result
+from tlm.comparisons import ChipComparison, LevelComparison, TileComparison
 from tlm.errors import InputError
+from tlm.memory.dram.streams import StreamComparison
+from tlm.sealed import sealed, unsealed
+from tlm.tables import Table
 from wafertlm.report.campaigns import UNITS
 from wafertlm.report.page import CALIBRATION_FOLDER
 
@@ -123,6 +127,24 @@ def test_a_stale_calibration_is_told_first(tmp_path: Path) -> None:
     assert text.index("Stale calibration: unicast. Sources changed") < text.index(
         "Models against RTL"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("levels", LevelComparison),
+        ("tiles", TileComparison),
+        ("chips", ChipComparison),
+        ("streams", StreamComparison),
+    ],
+)
+def test_each_stale_comparison_is_told(tmp_path: Path, name: str, kind: type[Table]) -> None:
+    calibrations = unicast_alone(tmp_path, {})
+    file = f"{name}.json"
+    stored = unsealed((CALIBRATION_FOLDER.parent / file).read_text(), kind)
+    changed = stored.model_copy(update={"sources": {"tlm/errors.py": "0"}})
+    (calibrations.parent / file).write_text(sealed(changed))
+    assert f"Stale calibration: {name}. Sources" in shown_by(page_of(tmp_path / "r", calibrations))
 
 
 @pytest.mark.parametrize(

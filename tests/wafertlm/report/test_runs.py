@@ -85,6 +85,24 @@ def test_levels_of_one_case_are_compared(tmp_path: Path) -> None:
     assert "Next: larger slices" in answer.binds
 
 
+def test_runs_of_one_level_are_not_held_against_each_other(tmp_path: Path) -> None:
+    """The level below a run's is one of more detail, whatever else was stored of its own."""
+    (answer,) = answers(
+        tmp_path / "results",
+        approximate=kernel("at", 2000),
+        first=kernel("lt", 1900),
+        second=kernel("lt", 2200),
+        closed=kernel("perf", 2090),
+    )
+    rows = cells(answer.grids[0])
+    assert [(row[1], row[2], row[5]) for row in rows] == [
+        ("at", "2\u202f000", "–"),
+        ("lt", "1\u202f900", "\u22125\xa0%"),
+        ("lt", "2\u202f200", "+10\xa0%"),
+        ("perf", "2\u202f090", "+10\xa0%"),
+    ]
+
+
 def test_kernels_of_one_problem_are_held_against_the_fastest_of_their_level(tmp_path: Path) -> None:
     (answer, other) = answers(
         tmp_path / "results",
@@ -214,6 +232,27 @@ def test_serving_shows_what_an_iteration_of_it_spends_its_time_on(tmp_path: Path
     answer, _ = answers(tmp_path / "results", chat=serve("chunked", queue_s=quick))
     assert "Next: wafertlm iteration" in answer.binds
     assert not answer.bars
+
+
+def test_an_iteration_of_a_changed_chip_is_none_of_the_plain_one(tmp_path: Path) -> None:
+    layer, quick = iteration_run(), dict.fromkeys(("mean", "p50", "p90", "p99"), 0.1)
+    layer["options"] |= {"set": ["noc.hop_cycles=2"]}
+    asked = {"model": "m", "chip": "c"}
+    plain = serve("chunked", asked, queue_s=quick)
+    changed = serve("chunked", asked | {"set": ["noc.hop_cycles=2"]}, queue_s=quick)
+    found = answers(tmp_path / "results", layer=layer, chat=plain, other=changed)
+    bars = {answer.question: bool(answer.bars) for answer in found}
+    where, load = "c with noc.hop_cycles=2", "a load"
+    assert bars == {
+        f"How does c serve m under {load}?": False,
+        f"How does {where} serve m under {load}?": True,
+        f"What does an iteration of m on {where} (prefill 512) spend its time on?": True,
+    }
+
+
+def test_shares_of_an_iteration_whose_kernels_wait_are_of_all_of_it(tmp_path: Path) -> None:
+    (answer,) = answers(tmp_path / "results", layer=iteration_run() | {"cycles": 4000})
+    assert answer.figures[1] == ("20 %", "of it up")
 
 
 def test_changes_have_intervals_and_gates_stand_beside(tmp_path: Path) -> None:
