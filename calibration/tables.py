@@ -149,15 +149,6 @@ def stored_tables() -> list[tuple[Path, str, str]]:
     ]
 
 
-def table_in(document: Path, mark: str) -> str:
-    """The table that a document has between ``mark: begin`` and ``mark: end``.
-
-    Raises:
-        InputError: if there is none.
-    """
-    return _parts(document, mark)[1]
-
-
 def update_documents() -> None:
     """Write the tables of what is stored into the documents, which an installed package has not.
 
@@ -167,14 +158,18 @@ def update_documents() -> None:
     for document, mark, table in stored_tables():
         if not document.is_file():
             continue
-        before, old, after = _parts(document, mark)
+        before, old, after = marked(document, mark)
         if old != table:
             with whole_file(document) as scratch:
                 scratch.write_text(before + table + after, encoding="utf-8")
 
 
-def _parts(document: Path, mark: str) -> tuple[str, str, str]:
-    """What stands before a table, the table, and what stands after it."""
+def marked(document: Path, mark: str) -> tuple[str, str, str]:
+    """What a document has before, between and after ``mark: begin`` and ``mark: end``.
+
+    Raises:
+        InputError: if it does not have these marks.
+    """
     begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->"
     before, found, rest = document.read_text(encoding="utf-8").partition(begin)
     table, closed, after = rest.partition(end)

@@ -115,7 +115,7 @@ class CalibrationResult(Table):
 
         Their names are as seen from the folder, the repository where there is none.
         """
-        return _changed(self.sources, folder or REPOSITORY)
+        return changed_sources(self.sources, folder)
 
     def integer(self, parameter: str) -> int:
         """Value of an exact parameter."""
@@ -133,7 +133,7 @@ class Comparison(Table):
 
     def changed_sources(self) -> list[str]:
         """Files that are no longer what was compared."""
-        return _changed(self.sources, REPOSITORY)
+        return changed_sources(self.sources)
 
 
 def file_hash(path: Path) -> str:
@@ -149,9 +149,10 @@ def source_hashes(paths: Iterable[Path], folder: Path | None = None) -> dict[str
     }
 
 
-def _changed(sources: Mapping[str, str], folder: Path) -> list[str]:
+def changed_sources(sources: Mapping[str, str], folder: Path | None = None) -> list[str]:
     """Names of sources whose content is not there any more: one that moved is no other."""
-    return [name for name, old in sources.items() if not _is_there(folder, name, old)]
+    start = folder or REPOSITORY
+    return [name for name, old in sources.items() if not _is_there(start, name, old)]
 
 
 def _is_there(folder: Path, name: str, content: str) -> bool:

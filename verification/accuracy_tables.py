@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from cosim.verilog import MEMORY_SOURCES, NOC_SOURCES
-from tlm.calibrated import REPOSITORY, combined_hash, source_hashes
+from tlm.calibrated import REPOSITORY, changed_sources, combined_hash, source_hashes
 from verification import stored
 from verification.accuracy_cases import Case, Point
 from verification.stored import StoredRecord
@@ -86,7 +86,7 @@ class Accuracy(StoredRecord):
 
     def changed_sources(self) -> list[str]:
         """Files that are no longer what was measured."""
-        return stored.changed_sources(self.sources)
+        return changed_sources(self.sources)
 
     def misses(self) -> list[str]:
         """Targets that are missed, a line each."""

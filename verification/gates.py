@@ -16,7 +16,7 @@ from rich.table import Table
 
 from cosim.synthesis.cells import Cost, synthesised
 from cosim.synthesis.yosys import ToolError, read_command, sources_read, yosys_version
-from tlm.calibrated import REPOSITORY, source_hashes
+from tlm.calibrated import REPOSITORY, changed_sources, source_hashes
 from tlm.errors import InputError
 from verification import stored
 from verification.stored import StoredRecord
@@ -68,7 +68,7 @@ class StoredGates(StoredRecord):
 
     def changed_sources(self) -> list[str]:
         """Files that are no longer what was synthesised."""
-        return stored.changed_sources(self.sources)
+        return changed_sources(self.sources)
 
     @classmethod
     def load(cls) -> Self:

@@ -1,13 +1,12 @@
 """What was measured of the Verilog, as it is kept: a JSON file, and a block of a document."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from tlm.calibrated import REPOSITORY, file_hash
+from calibration.tables import marked
 from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.tables import Table
@@ -37,23 +36,14 @@ def load(record: type[_Record], path: Path, target: str) -> _Record:
         raise InputError(f"{path}: {error}; run 'make {target}'") from error
 
 
-def changed_sources(sources: Mapping[str, str]) -> list[str]:
-    """Files, given with the hashes of their content, that are no longer what was measured."""
-    return [name for name, old in sources.items() if file_hash(REPOSITORY / name) != old]
-
-
 def with_block(document: Path, name: str, block: str) -> str:
     """The text of a document with what stands between its marks of a name replaced.
 
     Raises:
         InputError: if it does not have these marks.
     """
-    text = document.read_text(encoding="utf-8")
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-    pattern = re.escape(begin) + ".*?" + re.escape(end)
-    if not re.search(pattern, text, re.DOTALL):
-        raise InputError(f"no '{begin.strip()}' with '{end}' after it in {document}")
-    return re.sub(pattern, lambda _: begin + block + end, text, count=1, flags=re.DOTALL)
+    before, _, after = marked(document, name)
+    return before + block + after
 
 
 def store(texts: Mapping[Path, str]) -> None:

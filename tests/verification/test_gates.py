@@ -92,7 +92,7 @@ def test_a_parameter_that_the_router_lacks_is_refused() -> None:
 def test_a_document_without_marks_is_refused(tmp_path: Path) -> None:
     document = tmp_path / "README.md"
     document.write_text("# The Verilog\n")
-    with pytest.raises(InputError, match="^no '<!-- gates: begin -->' with '<!-- gates: end -->'"):
+    with pytest.raises(InputError, match="README.md: found no '<!-- gates: begin -->' with "):
         with_block(document, "gates", "")
 
 

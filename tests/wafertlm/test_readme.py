@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from calibration.tables import stored_tables, table_in
+from calibration.tables import marked, stored_tables
 from tests.documents import commands as commands_of
 from tests.documents import console_blocks, text_of
 from wafertlm.cli import run
@@ -19,7 +19,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_tables_are_those_of_the_stored_results() -> None:
     for document, mark, table in stored_tables():
-        assert table_in(document, mark) == table, f"{document.name}: {mark}"
+        assert marked(document, mark)[1] == table, f"{document.name}: {mark}"
 
 
 def test_the_picture_is_of_the_stored_results_and_of_the_models_at_hand() -> None:
