@@ -33,6 +33,8 @@ from tlm.files import whole_file
 from tlm.interconnect.handshake import DeadlockError
 from tlm.sealed import sealed
 
+#: What tells that a mesh is not like the model.
+NOT_FOUND_OUT = (LawContradictedError, NoFormError, ScenesMixedError, DeadlockError)
 _LONE = ("buffering", "unicast")
 _UNICASTS = (*_LONE, "contention")
 #: What has to be identified before, of what the mesh knows.
@@ -196,13 +198,10 @@ class _Campaign:
             result = run(experiment, quick=self._quick, folder=subject.spec.folder)
             subject.not_represented += misses(experiment, result)
         except (
-            LawContradictedError,
-            NoFormError,
-            ScenesMixedError,
-            DeadlockError,
+            *NOT_FOUND_OUT,
             InputError,  # of the project's tiles, on which collectives in software rest
         ) as error:
-            why = f"no result: {_in_words(error)}"
+            why = f"no result: {why_no_result(error)}"
             self._progress(f"{name}: {why}")
         if self._findings.unkept:
             more = f"{self._findings.unkept} more went wrong than the {MOST_FINDINGS} that are kept"
@@ -226,7 +225,7 @@ class _Campaign:
             self._progress(f"  again: {finding.shown(self._subject.spec)['command']}")
 
 
-def _in_words(error: Exception) -> str:
+def why_no_result(error: Exception) -> str:
     """Why an experiment has no result."""
     if isinstance(error, NoFormError):
         return f"the mesh is like no form of the model: {error}"

@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibration import campaign
-from calibration.experiment import LawContradictedError
 from calibration.levels.chips import compare_chips
 from calibration.levels.models import compare_levels
 from calibration.levels.tiles import compare_tiles
 from calibration.memory.streams import compare_streams
-from calibration.routers.custom import calibrate_custom
-from calibration.routers.scenes import NoFormError, ScenesMixedError
+from calibration.routers.custom import NOT_FOUND_OUT, calibrate_custom, why_no_result
 from calibration.routers.stored import calibration_file
 from calibration.tables import update_documents
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash
 from tlm.comparisons import ChipPoint, LevelPoint, TilePoint
 from tlm.errors import InputError, hold_least
-from tlm.interconnect.handshake import DeadlockError
 from tlm.memory.dram.streams import StreamComparison
 from tlm.spread import by_kernel, spread
 from wafertlm.api.finished import FinishedRun
@@ -207,16 +204,8 @@ def _failing_checks(mesh: str) -> Iterator[None]:
     try:
         with failing_checks():
             yield
-    except LawContradictedError as error:
-        raise CheckFailedError(str(error)) from error
-    except ScenesMixedError as error:
-        told = "packets are slower than any mesh is taken to be"
-        raise CheckFailedError(f"{mesh}: {told}: {error}") from error
-    except NoFormError as error:
-        raise CheckFailedError(f"{mesh}: the mesh is like no form of the model: {error}") from error
-    except DeadlockError as error:
-        told = "the model that was found hangs where the mesh does not"
-        raise CheckFailedError(f"{mesh}: {told}: {error}") from error
+    except NOT_FOUND_OUT as error:
+        raise CheckFailedError(f"{mesh}: {why_no_result(error)}") from error
 
 
 def _level_row(kernel: str, points: Sequence[LevelPoint]) -> dict[str, Any]:
