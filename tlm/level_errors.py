@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Sequence
 from enum import IntEnum
-from functools import lru_cache
 from math import inf, log
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.chips import Chip, chip_names, load_chip
-from tlm.comparisons import ChipPoint, load_chips, load_levels, load_tiles
+from tlm.comparisons import ChipComparison, ChipPoint, load_chips, load_levels, load_tiles
 from tlm.compiled import allocating, compiled
 
 #: Logarithms that are not further apart are the same.
@@ -271,35 +270,67 @@ def chip_steps(
     Raises:
         InputError: if the comparison is missing, cannot be read, or is stale.
     """
-    load_chips()  # refused if it is stale now, whatever was found before
-    levels = ("perf", "lt") if level == "perf" else (level,)
-    first, *below = (_step_on(chip, kernel, variant, memory, each) for each in levels)
+    known, levels = _chips(), ("perf", "lt") if level == "perf" else (level,)
+    first, *below = (known.step(chip, kernel, variant, memory, each) for each in levels)
     return None if first is None else [first, *(step for step in below if step is not None)]
 
 
-@lru_cache(1 << 8)
-def _step_on(
-    chip: str | None, kernel: str, variant: str, memory: bool, level: str
-) -> LevelStep | None:
-    of_kernel = load_chips().by_kernel.get((kernel, variant, memory), [])
-    checked = [(p.chip, _checked(p, level)) for p in of_kernel if level == "perf" or p.at]
-    cases = [case for name, case in checked if name == chip]
-    alike = [case for name, case in checked if (name == _OWN) == (chip == _OWN)]
-    kin = _kin(kernel, memory, level, own=chip == _OWN) if checked else None
-    return LevelStep.of(cases or alike or [case for _, case in checked], kin)
+class _Chips:
+    """Steps at the constants of chips, each found once.
+
+    Args:
+        stored: The comparison that they are of.
+    """
+
+    def __init__(self, stored: ChipComparison) -> None:
+        self.stored = stored
+        self._steps: dict[Hashable, LevelStep | None] = {}
+        self._kin: dict[Hashable, Kin] = {}
+
+    def step(
+        self, chip: str | None, kernel: str, variant: str, memory: bool, level: str
+    ) -> LevelStep | None:
+        """From a level to the one below; None if it was not compared."""
+        key = chip, kernel, variant, memory, level
+        if key not in self._steps:
+            self._steps[key] = self._step(*key)
+        return self._steps[key]
+
+    def _step(
+        self, chip: str | None, kernel: str, variant: str, memory: bool, level: str
+    ) -> LevelStep | None:
+        of_kernel = self.stored.by_kernel.get((kernel, variant, memory), [])
+        checked = [(p.chip, _checked(p, level)) for p in of_kernel if level == "perf" or p.at]
+        cases = [case for name, case in checked if name == chip]
+        alike = [case for name, case in checked if (name == _OWN) == (chip == _OWN)]
+        kin = self._kin_of(kernel, memory, level, own=chip == _OWN) if checked else None
+        return LevelStep.of(cases or alike or [case for _, case in checked], kin)
+
+    def _kin_of(self, kernel: str, memory: bool, level: str, *, own: bool) -> Kin:
+        """Cases on chips that are alike: the project's ``own`` tiles, or all others."""
+        key = kernel, memory, level, own
+        if key not in self._kin:
+            points = [
+                point
+                for (name, _, in_memory), of in self.stored.by_kernel.items()
+                for point in of
+                if (name, in_memory) == (kernel, memory) and (level == "perf" or point.at)
+            ]
+            points = [point for point in points if (point.chip == _OWN) == own] or points
+            problems = [(p.chip, p.case) for p in points]
+            self._kin[key] = Kin.of([_checked(p, level) for p in points], problems)
+        return self._kin[key]
 
 
-@lru_cache(1 << 6)
-def _kin(kernel: str, memory: bool, level: str, *, own: bool) -> Kin:
-    """Cases on chips that are alike: the project's ``own`` tiles, or all others."""
-    points = [
-        point
-        for (name, _, in_memory), of in load_chips().by_kernel.items()
-        for point in of
-        if (name, in_memory) == (kernel, memory) and (level == "perf" or point.at)
-    ]
-    points = [point for point in points if (point.chip == _OWN) == own] or points
-    return Kin.of([_checked(p, level) for p in points], [(p.chip, p.case) for p in points])
+_found: list[_Chips] = []
+
+
+def _chips() -> _Chips:
+    """Steps of what is stored now: after a calibration in this process it is another comparison."""
+    stored = load_chips()
+    if not _found or _found[0].stored is not stored:
+        _found[:] = [_Chips(stored)]
+    return _found[0]
 
 
 def _checked(point: ChipPoint, level: str) -> Checked:

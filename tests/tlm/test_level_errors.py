@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.chips import find_tiles
-from tlm.comparisons import ChipPoint, load_chips, load_levels, load_tiles
+from tlm.comparisons import ChipComparison, ChipPoint, load_chips, load_levels, load_tiles
 from tlm.level_errors import (
     Checked,
     Kin,
@@ -260,3 +260,20 @@ def checked(point: ChipPoint, level: str) -> Checked:
     error = point.lt_error_pct if level == "lt" else point.error_pct
     assert error is not None
     return Checked(point.balance, point.lt if level == "lt" else point.perf, error)
+
+
+def test_steps_are_of_what_is_stored_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A calibration in this process stores another comparison, whose errors count from then on."""
+    stored = load_chips()
+    asked = dict(chip="flat32", kernel="rms-norm", level="perf", memory=True)
+    before = chip_steps(**asked)
+    doubled = [point.model_copy(update={"perf": 2 * point.lt}) for point in stored.points]
+    other = ChipComparison(sources=stored.sources, points=doubled)
+    monkeypatch.setattr("tlm.level_errors.load_chips", lambda: other)
+    after = chip_steps(**asked)
+    assert before is not None and after is not None
+    assert (after[0].cases.errors == 100.0).all()
+    assert not (before[0].cases.errors == 100.0).any()
+    monkeypatch.undo()
+    again = chip_steps(**asked)
+    assert again is not None and (again[0].cases.errors == before[0].cases.errors).all()
