@@ -50,6 +50,7 @@ def hold_one_line(ran: Any, status: int = 2) -> None:
         (*_KERNEL, "rtl-4x4", "--out", _LONG),
         (*_KERNEL, "rtl-4x4", "--out", "/proc/nowhere/x.json"),
         (*_KERNEL, "rtl-4x4", "--out", "."),
+        (*_KERNEL, "rtl-4x4", "--level", "lt", "--out", "a", "--map", "./a"),
         (*_KERNEL, "flat32", "--set", f"noc.hop_cycles={_DIGITS}"),
         (*_KERNEL, "flat32", "--set", f"a{'.a' * 1500}=1"),
         ("noc", "--traffic", "uniform", "--mesh", f"{_DIGITS}x4"),

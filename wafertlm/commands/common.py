@@ -61,7 +61,16 @@ class OutputFile(click.Path):
         """The path."""
         path = super().convert(value, param, ctx)
         hold_writable(Path(str(path)))
+        if param is not None and ctx is not None:
+            _hold_alone(Path(str(path)).resolve(), param.opts[0], ctx)
         return path
+
+
+def _hold_alone(path: Path, option: str, context: click.Context) -> None:
+    """Hold that no other option of the command writes to the same file."""
+    other = context.meta.setdefault(f"{__name__}.written", {}).setdefault(path, option)
+    if other != option and (path.is_file() or not path.exists()):  # a device may take both
+        raise InputError(f"{other}, {option}: found {path.name} twice; allowed: a file each")
 
 
 class OutputFolder(click.Path):
