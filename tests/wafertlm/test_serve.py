@@ -17,6 +17,7 @@ from tlm.errors import InputError
 from wafertlm.asked.serve import known_names
 from wafertlm.commands.serve import command
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving.service import Service
 from workloads.models import load_model
 from workloads.studies.profiles import ProfileError
 
@@ -199,6 +200,19 @@ def test_the_seed_decides() -> None:
     first, again, other = (serve_result(ServeOptions(**_ON_GPUS, seed=seed)) for seed in (1, 1, 2))
     assert first == again
     assert first["ttft_s"] != other["ttft_s"]
+
+
+def test_tiles_keep_what_the_requests_of_any_seed_need() -> None:
+    """As many keys and values have room as the first seed's needed: means hung on which it was."""
+    asked = {"model": "qwen3-4b", "chip": "npusim-small", "workload": "sharegpt"}
+
+    def kept(**seeds: int) -> int:
+        options = ServeOptions(**asked, rate_rps=5.0, requests=4, **seeds)
+        return int(Service(options).residency["residency"]["kv_tokens"])
+
+    first, second, third = (kept(seed=seed) for seed in (3, 4, 5))
+    assert first < max(second, third)
+    assert kept(seed=3, seeds=3) == max(second, third)
 
 
 def test_several_seeds_give_means_and_intervals() -> None:

@@ -42,13 +42,14 @@ class Load:
 
     @property
     def most_tokens(self) -> int:
-        """Tokens that running requests have at most."""
+        """Tokens that running requests have at most, whatever the seed."""
         options = self._options
         if self._trace is None:
-            trace = self._generated(1.0, 1.0, options.seed)
+            seeds = range(options.seed, options.seed + options.seeds)
+            traces = [self._generated(1.0, 1.0, seed) for seed in seeds]
         else:
-            trace = self._head(self._trace)
-        return trace.most_tokens(options.max_sequences, BLOCK_TOKENS)
+            traces = [self._head(self._trace)]
+        return max(trace.most_tokens(options.max_sequences, BLOCK_TOKENS) for trace in traces)
 
     @property
     def recorded(self) -> dict[str, Any]:
