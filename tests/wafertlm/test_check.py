@@ -8,6 +8,7 @@ import pytest
 from tlm.check import TileLimits, check_program
 from tlm.errors import InputError
 from wafertlm import cli
+from wafertlm.checked import ToCheck, check_kernels, of_layer
 from wafertlm.commands.check import report_figures
 from wafertlm.kernel import KernelOptions, resolve
 from workloads.kernels.catalogue import KERNELS
@@ -140,6 +141,21 @@ def test_methods_side_by_side(
     assert {each["kernel"]: verdicts_of(each) for each in result["kernels"]} == missed
     assert cli.run(["check", "--methods", "--chip", "wse2", *sizes]) == 0
     assert "63 !" in capsys.readouterr().out
+
+
+def test_a_program_without_work_is_not_judged_by_parallelism() -> None:
+    """An exchange stood as nearest to its bound for a prompt on a wafer: "0% of 100%"."""
+    found = []
+    for kernel in ("exchange", "mesh-gemm"):
+        shape = KERNELS[kernel].form.example
+        setup = resolve(
+            KernelOptions(kernel=kernel, chip="flat32", grid="4x4", shape=shape, dtype="fp16")
+        )
+        found.append(ToCheck(kernel, 1, setup, kernel))
+    checked = check_kernels(found, None)
+    exchange, _ = checked
+    assert (exchange.verdicts[0].found, exchange.verdicts[0].bound) == (0.0, None)
+    assert of_layer(checked)[0]["operator"] == "mesh-gemm"
 
 
 def test_a_layer_has_a_verdict_of_each_letter(capsys: pytest.CaptureFixture[str]) -> None:

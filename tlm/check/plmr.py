@@ -29,7 +29,8 @@ class Verdict:
         holds: Whether it has it.
         measure: What was measured, in words.
         found: Its value; of two measures the one that misses.
-        bound: The most it may be, of P the least; None: the chip knows no bound.
+        bound: The most it may be, of P the least; None: nothing bounds it, as the chip knows no
+            limit, or no tile has work.
     """
 
     letter: Literal["P", "L", "M", "R"]
@@ -63,9 +64,10 @@ def of_transfers(program: Program, limits: TileLimits) -> list[Verdict]:
 
 
 def _parallelism(report: Report) -> Verdict:
-    """All tiles have work, if there is any."""
+    """All tiles have work; where there is none, as in an exchange, nothing is judged."""
     share = report.parallelism.busy_share
-    return Verdict("P", share in (0.0, 1.0), "share of the tiles that work", share, 1.0)
+    bound = 1.0 if share else None
+    return Verdict("P", bound is None or share == 1.0, "share of the tiles that work", share, bound)
 
 
 def _latency(report: Report, length: int) -> Verdict:

@@ -57,9 +57,9 @@ def test_tiles_without_work_and_programs_without_any() -> None:
     assert parallel(everywhere).holds and parallel().holds
 
 
-def test_a_chip_that_knows_no_bound() -> None:
+def test_a_chip_that_knows_no_bound_and_a_program_without_work() -> None:
     report = check_program(Program(1, 1, {}, list))
-    assert [each.bound for each in verdicts(report, (1, 1))] == [1.0, 2, None, None]
+    assert [each.bound for each in verdicts(report, (1, 1))] == [None, 2, None, None]
     assert all(each.holds for each in verdicts(report, (1, 1)))
 
 
