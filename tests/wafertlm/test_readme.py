@@ -94,6 +94,26 @@ def test_locked_channels_wait_as_the_document_says(capsys: pytest.CaptureFixture
     assert [f"{each:,}" if isinstance(each, int) else each for each in found] == shown
 
 
+_WITHOUT = re.compile(
+    r"```text\n(wafertlm kernel .*)\n```\n\n"
+    r"    cycles ([\d,]+); loaded ([\d,]+) bytes; without (--\w+) ([\d,]+) and ([\d,]+)\n"
+)
+
+
+def test_variants_are_worth_what_the_document_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nearly: another plan may be the fastest by a closed form that is nearer to `lt`."""
+    examples = _WITHOUT.findall((README.parent / "docs" / "kernels.md").read_text())
+    assert len(examples) == 2
+    for line, cycles, loaded, flag, *without in examples:
+        words = shlex.split(line)[1:]
+        plain = [each for each in words if each != flag]
+        for asked, shown in ((words, (cycles, loaded)), (plain, without)):
+            assert run([*asked, "--json"]) == 0
+            result = json.loads(capsys.readouterr().out)
+            found = [result["cycles"], result["memory"]["loaded_bytes"]]
+            assert found == pytest.approx([int(each.replace(",", "")) for each in shown], rel=0.02)
+
+
 _SHOWN = re.compile(
     r"```text\n(wafertlm kernel .*)\n```\n\n"
     r"    cycles ([\d,]+); compute ([\d,]+), communication ([\d,]+), memory ([\d,]+), "
