@@ -62,6 +62,11 @@ class Between(NamedTuple):
 EXACT = Between(1.0, 1.0)
 
 
+def off_pct(centre: float, low: float, high: float) -> float:
+    """The larger of how much less and how much more a time may be, in per cent of it."""
+    return 100 * max(centre - low, high - centre) / centre
+
+
 class Cases(NamedTuple):
     """Checked cases.
 

@@ -9,6 +9,7 @@ from tlm.calibrated import stale_allowed
 from tlm.chips import Chip, find_tiles
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
+from tlm.level_errors import off_pct
 from wafertlm.asked.iteration import LEVELS, IterationOptions
 from wafertlm.asked.kernel import KernelOptions
 from wafertlm.asked.mapped import ON_DIES, ON_GROUPS
@@ -189,8 +190,7 @@ class IterationResult:
         between = self.seconds_between
         if between is None or any(ran.result.error["level_pct"] is None for ran in self.kernels):
             return None
-        low, high = between
-        return 100 * max(self.seconds - low, high - self.seconds) / self.seconds
+        return off_pct(self.seconds, *between)
 
     @property
     def seconds_between(self) -> tuple[float, float] | None:

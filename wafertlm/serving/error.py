@@ -5,6 +5,7 @@ from math import fsum
 from typing import Any, NamedTuple, cast
 
 from tlm.errors import InputError
+from tlm.level_errors import off_pct
 from wafertlm.rests_on import subsystem
 from wafertlm.serving.service import Made, Service
 from workloads.kernels.catalogue import KERNELS
@@ -26,8 +27,7 @@ class TimeError(NamedTuple):
     """How far off the time of the iterations may be, by the level of their prices.
 
     Attributes:
-        pct: The larger of how much less and how much more time the iterations may take, in per cent
-            of it; None of GPUs, and where nothing was compared.
+        pct: `off_pct`; None of GPUs, and where nothing was compared.
         notes: Why it is None.
     """
 
@@ -48,7 +48,7 @@ def time_error(service: Service, made: Made) -> TimeError:
         return TimeError(None, [f"level_pct and interval: not known: {error}"])
     if unknown := not_known(service):
         return TimeError(None, [unknown])
-    return TimeError(100 * max(centre - low, high - centre) / centre, [])
+    return TimeError(off_pct(centre, low, high), [])
 
 
 def _seconds(prices: Sequence[OnTiles], made: Made) -> float:

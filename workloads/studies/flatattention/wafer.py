@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from tlm.chips import Chip, find_tiles
 from tlm.errors import InputError
+from tlm.level_errors import off_pct
 from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN
 from workloads.machine.place import chip_place
@@ -203,7 +204,7 @@ def _level_pct(price: DiesPrice, batch: Batch) -> float | None:
         low, high = (price.at_end(end).cost(batch).seconds for end in ("low", "high"))
     except InputError:  # comparisons are stale
         return None
-    return 100 * max(centre - low, high - centre) / centre
+    return off_pct(centre, low, high)
 
 
 # Rows --------------------------------------------------------------------------------------------
