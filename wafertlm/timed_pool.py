@@ -25,7 +25,15 @@ class TimedPool(Executor):
 
     def submit(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         """Call a function of a module in one of the processes."""
-        inner, outer = self._pool.submit(_timed, call, *args, **kwargs), Future[T]()
+        return self._counted(self._pool.submit(_timed, call, *args, **kwargs))
+
+    def submit_watched(self, call: Callable[..., T], *args: Any) -> "Future[T]":
+        """The same of a function whose last argument is the stopwatch of its process."""
+        return self._counted(self._pool.submit(_watched, call, *args))
+
+    def _counted(self, inner: "Future[tuple[T, tuple[float, float]]]") -> "Future[T]":
+        """What a call gives, once what it compiled is counted."""
+        outer = Future[T]()
 
         def ended(future: "Future[tuple[T, tuple[float, float]]]") -> None:
             if future.cancelled():
@@ -49,4 +57,10 @@ class TimedPool(Executor):
 def _timed(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, tuple[float, float]]:
     with stopwatch() as watch:
         found = call(*args, **kwargs)
+    return found, watch.compiled
+
+
+def _watched(call: Callable[..., T], *args: Any) -> tuple[T, tuple[float, float]]:
+    with stopwatch() as watch:
+        found = call(*args, watch)
     return found, watch.compiled

@@ -15,7 +15,7 @@ from wafertlm.compare import Variant, gates_of, run_variant
 from wafertlm.compare.routers import calibrate_if_need_be
 from wafertlm.explore.question import Job
 from wafertlm.output import TIMES, CheckFailedError
-from wafertlm.stopwatch import Stopwatch, stopwatch
+from wafertlm.stopwatch import Stopwatch
 
 #: Parts of a result that are no figures.
 _BESIDE = {"command", "options", "contents", "provenance", *TIMES}
@@ -60,13 +60,6 @@ def answer(job: Job, kept: Path, watch: Stopwatch) -> Answer:
     with whole_file(path) as scratch:
         scratch.write_text(sealed(found), encoding="utf-8")
     return found
-
-
-def answer_elsewhere(job: Job, kept: Path) -> tuple[Answer, tuple[float, float]]:
-    """The same in a process of a pool: the answer, and what went into compiling (`Stopwatch`)."""
-    with stopwatch() as watch:
-        found = answer(job, kept, watch)
-    return found, watch.compiled
 
 
 def figures_of(result: Mapping[str, Any]) -> dict[str, float | int | None]:

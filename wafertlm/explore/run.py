@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from multiprocessing import active_children
 from pathlib import Path
 
-from tlm import children
 from tlm.errors import InputError
-from wafertlm.explore.answer import Answer, answer, answer_elsewhere
+from wafertlm.explore.answer import Answer, answer
 from wafertlm.explore.question import Job
 from wafertlm.explore.study import OWN, Due, Exploration, Known
 from wafertlm.output import CheckFailedError, Progress
 from wafertlm.stopwatch import Stopwatch
+from wafertlm.timed_pool import TimedPool
 
 _ASK_AGAIN_S = 0.5
 
@@ -37,24 +37,10 @@ def workers_at(kept: Path, workers: int, watch: Stopwatch) -> Iterator[Submit]:
         yield lambda job: _done(answer(job, kept, watch))
         return
 
-    def submit(job: Job) -> "Future[Answer]":
-        inner, outer = pool.submit(answer_elsewhere, job, kept), Future[Answer]()
-
-        def ended(future: "Future[tuple[Answer, tuple[float, float]]]") -> None:
-            if (error := future.exception()) is not None:
-                outer.set_exception(error)
-                return
-            found, (cpu_s, wall_s) = future.result()
-            watch.count_compiled(cpu_s, wall_s / workers)
-            outer.set_result(found)
-
-        inner.add_done_callback(ended)
-        return outer
-
-    with children.pool(workers) as pool:
+    with TimedPool(watch, workers) as pool:
         pool.submit(os.getpid).result()
         try:
-            yield submit
+            yield lambda job: pool.submit_watched(answer, job, kept)
         except BaseException:
             for child in active_children():  # what they were at is run again
                 child.kill()
