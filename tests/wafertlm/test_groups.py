@@ -151,6 +151,12 @@ def test_other_cores_decode(tmp_path: Path) -> None:
     other = served(scheduler="pd-disaggregation", **split, decode_chip=str(file))
     assert other["ttft_s"]["mean"] == pytest.approx(whole["ttft_s"]["mean"])
     assert other["tbt_ms"]["mean"] > 2 * whole["tbt_ms"]["mean"]
+    # Its file is kept by its content, as others are.
+    assert (other["options"]["decode_chip"], "contents" in whole) == ("slow", False)
+    kept = other["contents"]["decode_chip"]
+    file.write_text(text.replace("7.68e12", "3.84e12"))
+    again = served(scheduler="pd-disaggregation", **split, decode_chip=str(file))
+    assert again["contents"]["decode_chip"] != kept
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class Service:
         )
         self._served: ServingModel | None = None
         self._pools: Pools | None = None
+        self._decode_chip: Chip | None = None
         dies = die_mapping(options, self.chip)
         groups = 1 if dies is not None else options.expert_parallel or 1
         keeps = isinstance(self.chip, Chip) and self.chip.residency is not None
@@ -228,8 +229,14 @@ class Service:
 
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
-        held = contents(self.options, model=self.model, chip=self.chip)
+        held = contents(self.options, **self._named)
         return held | {option: named.content_hash for option, named in self._policies.items()}
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        """The model and the chips, by the options that name them."""
+        found: dict[str, Any] = {"model": self.model, "chip": self.chip}
+        return found if self._decode_chip is None else found | {"decode_chip": self._decode_chip}
 
     @property
     def _policies(self) -> dict[str, PythonName]:
@@ -285,7 +292,7 @@ class Service:
     def recorded(self) -> dict[str, Any]:
         """The options as a result keeps them: a trace by its content, an infinite rate as text."""
         options = self.options
-        kept = recorded(options, model=self.model, chip=self.chip)
+        kept = recorded(options, **self._named)
         kept |= {option: named.told for option, named in self._policies.items()}
         if isinstance(self.chip, GpuBox):
             del kept["level"]  # there is one
@@ -364,19 +371,18 @@ class Service:
             group_parallel(options, chip, self.shape, pool) or Parallel()
             for pool in ("prefill", "decode")
         )
-        other = None
         if options.decode_chip is not None:
             found = serving_chip(find_chip(options.decode_chip))
             if isinstance(found, GpuBox):
                 raise InputError(f"--decode-chip: found '{found.name}'; allowed: chips of tiles")
-            other = found
+            self._decode_chip = found
         asked = GroupPools(
             prefill=prefill,
             decode=decode,
             prefill_units=options.prefill_units,
             decode_units=options.decode_units,
             placement=options.pd_placement or PD_PLACEMENTS[0],
-            decode_chip=other,
+            decode_chip=self._decode_chip,
         )
         return make_group_pools(
             self.shape,
