@@ -1,10 +1,12 @@
 """``wafertlm check``."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import Wafertlm
 from tlm.check import TileLimits, check_program
 from tlm.errors import InputError
 from wafertlm import cli
@@ -13,6 +15,7 @@ from wafertlm.commands.check import report_figures
 from wafertlm.kernel import KernelOptions, resolve
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.parts.collectives import METHODS
+from workloads.models.model import model_text
 
 _SUMMA = ("check", "summa", "--chip", "wse2", "--shape", "64,64,64", "--dtype", "fp16")
 #: Ways that take any root, as these kernels' lines need.
@@ -171,6 +174,18 @@ def test_a_layer_has_a_verdict_of_each_letter(capsys: pytest.CaptureFixture[str]
     assert (memory["operator"], memory["holds"], memory["bound"]) == ("head", False, 48 * 1024)
     assert cli.run([*layer, "--tokens", "512"]) == 0
     assert "R holds: routes of the busiest router, 5 of 32" in capsys.readouterr().out
+
+
+def test_a_model_of_a_file_is_kept_by_its_content(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    text, hashes = model_text("qwen3-1.7b"), set()
+    for layers in (28, 27):
+        file = tmp_path / "mine.toml"
+        file.write_text(text.replace("layers = 28", f"layers = {layers}"))
+        layer = ("check", "--model", file, "--chip", "flat32", "--phase", "decode", "--tokens", 64)
+        found = json.loads(wafertlm(*layer, "--json").stdout)
+        assert found["options"]["model"] == "mine"
+        hashes.add(found["provenance"]["config_hash"])
+    assert len(hashes) == 2
 
 
 def test_a_layer_on_a_chip_with_offchip_memory(capsys: pytest.CaptureFixture[str]) -> None:

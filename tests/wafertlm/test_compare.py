@@ -391,6 +391,7 @@ def test_routers_that_nothing_is_known_of_bound_nothing(wafertlm: Wafertlm, tmp_
     alone = json.loads(wafertlm(*ITERATION, "--rtl", wild, "--json").stdout)
     assert alone["seconds_high"] is alone["error"]["level_pct"] is None
     assert 0 < alone["seconds_low"] < alone["seconds"] / 2
+    assert alone["options"]["rtl"] == "wild.toml"  # a path is of no other machine
     found = compared(wafertlm, *SERVE, "--vary", f"rtl={exact},{wild}", "--no-gates")
     served = found["variants"][1]["result"]
     assert served["interval"] is served["error"]["level_pct"] is None

@@ -26,7 +26,7 @@ def test_a_variant_is_counted_as_in_the_stored_table(wafertlm: Wafertlm) -> None
     )
     assert found["options"] == {
         "router": "mesh", "set": ["FifoDepth=2"], "mesh": "4x4", "payload_bits": 64,
-        "liberty": None,
+        "toggles": False, "liberty": None,
     }  # fmt: skip
 
 
@@ -54,6 +54,15 @@ def test_what_is_asked_is_counted(
     assert "mesh, FifoDepth=8, payloads of 100 bits" in ran.stdout
     for figure in ("2x8 routers", "1,600", "2,400", "1,288", "110"):
         assert figure in ran.stdout
+    hashes = {_config(wafertlm, *line), _config(wafertlm, *line, "--toggles")}
+    for content in ("", "library(x) {}"):  # it is kept by its content
+        library.write_text(content)
+        hashes.add(_config(wafertlm, *line, "--liberty", library))
+    assert len(hashes) == 4
+
+
+def _config(wafertlm: Wafertlm, *line: object) -> str:
+    return str(json.loads(wafertlm(*line, "--json").stdout)["provenance"]["config_hash"])
 
 
 @pytest.mark.parametrize(

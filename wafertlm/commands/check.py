@@ -1,6 +1,6 @@
 """``wafertlm check``: programs on a chip, checked without running them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose
+from tlm.files import names_file
 from wafertlm.asked.kernel import KernelOptions, known_names
 from wafertlm.commands.common import (
     OutputFile,
@@ -20,7 +21,7 @@ from wafertlm.commands.common import (
 )
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import chip_told
-from wafertlm.output import CheckFailedError, Result, complete, emit, progress
+from wafertlm.output import CheckFailedError, Result, complete, config_hash, emit, progress
 from wafertlm.stopwatch import stopwatch
 
 if TYPE_CHECKING:  # slow to import: only to run
@@ -205,8 +206,10 @@ def _check_layer(given: dict[str, Any], methods: bool) -> None:
 def _layer(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
     from wafertlm.checked import check_kernels, of_layer
     from wafertlm.checked_layer import PHASES, TOKENS, layer_kernels
+    from workloads.models import find_model
 
     required("check", given, _OF_LAYER)
+    model = find_model(given["model"])
     if given["tokens"] is None:
         given["tokens"] = TOKENS
     choose("phase", given["phase"], PHASES)
@@ -215,9 +218,11 @@ def _layer(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
         checked = check_kernels(kernels, show)
     setup = kernels[0].setup
     options = _kept(setup, ("chip", "collective", "schedule", "set"))
-    options |= {name: given[name] for name in ("model", "phase", "tokens", "grid")}
+    options |= {name: given[name] for name in ("phase", "tokens", "grid")}
+    options["model"] = model.name
+    held = {"model": config_hash(model.model_dump())} if names_file(given["model"]) else {}
     figures = {"verdicts": of_layer(checked, weights)} | _many(checked)
-    emit(_complete(options, figures, setup, watch.times), as_json, _render_many, out)
+    emit(_complete(options, figures, setup, watch.times, held), as_json, _render_many, out)
     faults = [
         f"{each.what.operator}: {found.message}" for each in checked for found in each.findings
     ]
@@ -238,7 +243,11 @@ def _many(checked: Sequence["CheckedKernel"]) -> dict[str, Any]:
 
 
 def _complete(
-    options: dict[str, Any], figures: dict[str, Any], setup: "Setup", times: dict[str, float]
+    options: dict[str, Any],
+    figures: dict[str, Any],
+    setup: "Setup",
+    times: dict[str, float],
+    held: Mapping[str, str] = {},
 ) -> dict[str, Any]:
     return complete(
         "check",
@@ -246,5 +255,5 @@ def _complete(
         figures,
         times,
         calibration=setup.chip.calibration,
-        contents=setup.contents(),
+        contents={**setup.contents(), **held},
     )

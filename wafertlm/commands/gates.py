@@ -79,6 +79,7 @@ def command(
     beside them. What has been counted is kept.
     """
     from cosim.spec.mesh import load_spec
+    from tlm.calibrated import file_hash
     from wafertlm.gates import changed_parameters, router_gates
     from wafertlm.routers import specification
 
@@ -99,8 +100,10 @@ def command(
         "set": list(changes),
         "mesh": found["grid"],
         "payload_bits": found["payload_bits"],
+        "toggles": toggles,
         "liberty": None if liberty is None else liberty.name,
     }
-    held = {"router": config_hash(spec.model_dump())} if names_file(router) else None
+    held = {"router": config_hash(spec.model_dump())} if names_file(router) else {}
+    held |= {} if liberty is None else {"liberty": file_hash(liberty)}
     result = complete("gates", options, found, watch.times, contents=held)
     emit(result, as_json, _render, out)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from tlm.calibrated import stale_allowed
@@ -428,6 +429,8 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
 def _recorded(options: IterationOptions, **known: Any) -> dict[str, Any]:
     """The options as a result keeps them: those of dies and groups where they are given."""
     kept = recorded(options, **known)
+    if options.rtl is not None:
+        kept["rtl"] = Path(options.rtl).name
     return {name: each for name, each in kept.items() if each or name not in _SELDOM}
 
 
