@@ -383,6 +383,18 @@ def test_own_tiles_with_other_routers_have_the_cases_of_own_tiles(tmp_path: Path
     assert own.between == other.between
 
 
+def test_variants_of_files_are_known_by_their_content(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    """A comparison of the same names had the same hash, whatever the files held."""
+    text, hashes = (REPOSITORY / "tlm/chips/flat32.toml").read_text(), set()
+    asked = ("kernel", "softmax", "--grid", "2x2", "--shape", "8,8", "--dtype", "fp16", "--level")
+    for flops in ("64", "256"):
+        file = tmp_path / "mine.toml"
+        file.write_text(text.replace("flop_per_cycle = 128", f"flop_per_cycle = {flops}"))
+        found = compared(wafertlm, *asked, "perf", "--vary", f"chip=flat32,{file}")
+        hashes.add(found["provenance"]["config_hash"])
+    assert len(hashes) == 2
+
+
 def test_routers_that_nothing_is_known_of_bound_nothing(wafertlm: Wafertlm, tmp_path: Path) -> None:
     own = noc_timing(find_tiles("flat32"))
     exact, wild = (

@@ -88,7 +88,12 @@ class Comparison:
         ]
         options = {"command": self.command, "vary": vary, "options": told[0]["result"]["options"]}
         figures = {"variants": told, "changes": self.changes, "gates": gates, "pairs": self.pairs}
-        return complete("compare", options, figures, times)
+        # Of files each variant's own hash knows the content.
+        held = {
+            f"variant {number}": ran.result["provenance"]["config_hash"]
+            for number, ran in enumerate(self.runs)
+        }
+        return complete("compare", options, figures, times, contents=held)
 
 
 def run_comparison(
