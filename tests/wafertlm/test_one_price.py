@@ -83,6 +83,14 @@ def test_routers_are_held_against_the_plans_that_are_priced(
     assert any(edge is None for edge in products) == are_kept
 
 
+def test_routers_are_held_against_reshuffles_of_a_wafer_too() -> None:
+    """Of this model a prompt of 512 tokens runs on the grid of decoding, one of 4,096 does not."""
+    asked = {"scheduler": "chunked", "workload": "fixed:512:16", "rate_rps": 1.0, "requests": 4}
+    service = Service(ServeOptions(model="qwen3-1.7b", chip="wse2", **asked))
+    (price,) = service.tiles
+    assert "exchange" in {mapped.kernel for _, mapped in service._usual_plans(price)}
+
+
 #: What prices of tiles may compute with: the kernels' plans and closed forms, and energy of plans.
 _ALLOWED = {
     "tlm.calibrated",  # of which sources a measurement is

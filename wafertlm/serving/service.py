@@ -48,8 +48,9 @@ if TYPE_CHECKING:  # reading specifications takes a third of a second to import
 
 #: What iterations of a run were made of, and how often, by pool.
 Made = Mapping[str, Counter[Hashable]]
-#: Work of which every kernel that a service runs has some, but for reshuffles between grids.
-_USUAL = Batch(((512, 1024),), 16, 16 * 1024, 17)
+#: Work of which every kernel that a service may run has some. Of a shorter prompt a wafer may make
+#: no reshuffle, as it takes fewer cycles on the grid of decoding.
+_USUAL = Batch(((4096, 1024),), 16, 16 * 1024, 17)
 #: Options that name a scheduler.
 _SCHEDULERS = ("scheduler", "prefill_scheduler")
 _PREFILL_POOL_SCHEDULER = "chunked"
@@ -335,7 +336,7 @@ class Service:
                 self.custom.check_program(program, headers=False)
 
     def _usual_plans(self, price: OnTiles) -> list[tuple[Place, Mapped]]:
-        """A plan of every kernel that runs, and where."""
+        """A plan of every kernel that may run, and where."""
         made_of = (
             price.iterations.stages(_USUAL)
             if isinstance(price, TilePrice)  # whose prices may have to be measured
