@@ -85,11 +85,20 @@ def _check_run(options: DiesOptions) -> None:
         raise InputError(
             f"--kernel-s: found {options.kernel_s:g}; allowed: 0 to {_LONGEST_KERNEL_S}"
         )
-    for name, value in (("--repeat", options.repeat), ("--micro-batches", options.micro_batches)):
+    plain = DiesOptions(chip=options.chip, collective=options.collective, bytes=options.bytes)
+    for name, value, alone in (
+        ("--repeat", options.repeat, plain.repeat),
+        ("--micro-batches", options.micro_batches, plain.micro_batches),
+    ):
         check_range(name, value, 1, _MOST_REPEATS)
+        if options.kernel_s is None and value != alone:
+            raise InputError(f"{name}: found {value} without --kernel-s; allowed: with kernels")
 
 
 def _group(text: str, mesh: DieMesh) -> TileSet:
     if text == "all":
         return TileSet(range(mesh.rows), range(mesh.cols))
-    return parse_rectangle(text, mesh.rows, mesh.cols)
+    try:
+        return parse_rectangle(text, mesh.rows, mesh.cols)
+    except InputError as error:
+        raise InputError(f"--group: {error}") from error

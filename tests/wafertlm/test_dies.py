@@ -58,6 +58,11 @@ def test_a_run_in_turns_and_overlapped() -> None:
             "--piece-bytes: found with --collective all-gather; allowed: with all-to-all",
         ),
         ({"repeat": 0}, "--repeat: found 0; allowed: 1 to 10000"),
+        ({"repeat": 5}, "--repeat: found 5 without --kernel-s; allowed: with kernels"),
+        (
+            {"group": "0:20,0:1"},
+            "--group: rectangle 0:20,0:1 is empty or lies outside the 8x8 mesh",
+        ),
         ({"micro_batches": 0}, "--micro-batches: found 0; allowed: 1 to 10000"),
         (
             {"bytes": 2**37},

@@ -495,3 +495,30 @@ def test_the_table_says_units_queue_and_saturation(wafertlm: Wafertlm, tmp_path:
     assert rows["latency with the source's queue, mean"] == (f"{mean + queue:.6g}", "cycles")
     assert "not saturated: at least 98 %" in shown
     assert "\nsaturated: less than 98 %" in wafertlm(*asked, "1").stdout
+
+
+_PATTERN = ("--traffic", "uniform", "--rate", "0.1")
+_COLLECTIVE = ("--collective", "reduce", "--group", "row", "--source", "1,0", "--flits", "4")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((*_PATTERN, "--group", "row"), "--group: found row with --traffic uniform; allowed: with"),
+        ((*_COLLECTIVE, "--rate", "0.3"), "--rate: found 0.3 with --collective; allowed: with a p"),
+        (("--traffic", "a.csv", "--rate", "0.3"), "--rate: found 0.3 with --traffic a.csv; allow"),
+        (("--traffic", "a.csv", "--flits", "3"), "--flits: found 3 with --traffic a.csv; allowed"),
+        (("--traffic", "uniforn", "--rate", "0.3"), "--traffic: 'uniforn' is no file and none of"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(
+    asked: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("cycle,source,destinations,flits,kind\n0,0:0,0:3,4,unicast\n")
+    assert run(["noc", "--mesh", "4x4", *asked]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")

@@ -7,6 +7,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from tlm.errors import InputError
 from wafertlm.asked.kernel import KernelOptions, known_names
 from wafertlm.commands.common import OutputFile, WholeNumber, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
@@ -129,5 +130,8 @@ def _timeline(setup: "Setup", region: str | None, every: int) -> "Timeline":
     rows, cols = setup.span
     shown = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
     if region is not None:
-        shown = parse_rectangle(region, rows, cols)
+        try:
+            shown = parse_rectangle(region, rows, cols)
+        except InputError as error:
+            raise InputError(f"--region: {error}") from error
     return Timeline(shown, cols, every=every, y_first=setup.timing.y_first)

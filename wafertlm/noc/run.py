@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cosim.errors import HangError, SimulationError
 from cosim.spec.project import MeshParameters
 from tlm.errors import InputError, check_range, choose
+from tlm.files import is_file
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.closed_form import estimate, highest_load
 from tlm.interconnect.collectives import CollectiveTraffic, group_tiles
@@ -42,6 +43,8 @@ _ZERO_LOAD_CYCLES = 2**62
 _DEEPEST_FIFO = 256
 #: Of so many packets a run says so before it begins: nothing is heard of it until its end.
 _MANY_PACKETS = 1_000_000
+_OF_COLLECTIVES = ("group", "source", "flits")
+_OF_PATTERNS = ("rate", "packet_flits", "multicast_fraction")
 _HANGS = (DeadlockError, HangError)
 
 
@@ -91,6 +94,7 @@ def run_noc(options: NocOptions, building: Building = nullcontext) -> NocResult:
     network = _network(options)
     if (options.traffic is None) == (options.collective is None):
         raise InputError("noc: give either --traffic or --collective")
+    _hold_of_one_kind(options)
     if options.saturation and options.traffic not in PATTERNS:
         given = options.traffic or options.collective
         raise InputError(f"--saturation: found with {given}; allowed: {', '.join(PATTERNS)}")
@@ -102,6 +106,24 @@ def run_noc(options: NocOptions, building: Building = nullcontext) -> NocResult:
     except SimulationError as error:
         raise CheckFailedError(str(error)) from error
     return NocResult(options, network, found)
+
+
+def _hold_of_one_kind(options: NocOptions) -> None:
+    """Hold that traffic is known, and has no options of collectives, nor others those of it."""
+    traffic = options.traffic
+    if traffic is not None and traffic not in PATTERNS and not is_file(Path(traffic)):
+        raise InputError(f"--traffic: '{traffic}' is no file and none of {', '.join(PATTERNS)}")
+    plain = NocOptions(mesh=options.mesh)
+    load = "--collective" if traffic is None else f"--traffic {traffic}"
+    others = {
+        "--collective": () if traffic is None else _OF_COLLECTIVES,
+        "a pattern of --traffic": () if traffic in PATTERNS else _OF_PATTERNS,
+    }
+    for allowed, names in others.items():
+        for name in names:
+            if (given := getattr(options, name)) != getattr(plain, name):
+                told = f"--{name.replace('_', '-')}: found {given} with {load}"
+                raise InputError(f"{told}; allowed: with {allowed}")
 
 
 def _network(options: NocOptions) -> Network:
@@ -194,10 +216,6 @@ def _figures(options: NocOptions, network: Network, building: Building) -> Traff
         packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
     else:
         path = Path(options.traffic)
-        if not path.is_file():
-            raise InputError(
-                f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
-            )
         longest = max(network.bounds_flits[kind] for kind in (PacketKind.MULTICAST, PacketKind.SUM))
         choice, y_first = network.timing.unit_choice, network.timing.y_first
         packets = read_packets(path, rows, cols, longest, y_first=y_first, unit_choice=choice)

@@ -70,7 +70,10 @@ def test_maps_hold_the_flits_of_each_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--region", "0:9,0:1"), "rectangle 0:9,0:1 is empty or lies outside the 4x4 mesh"),
+        (
+            ("--region", "0:9,0:1"),
+            "--region: rectangle 0:9,0:1 is empty or lies outside the 4x4 mesh",
+        ),
         (("--every", "0"), "--every: found 0; allowed: 1 or more"),
         (
             ("--level", "perf"),
