@@ -47,7 +47,7 @@ def test_what_is_asked_is_counted(
     toggled = MeshToggles(control=10, payload_bit=1, operations=("unicast",))
     monkeypatch.setattr(gates, "mesh_gates", counted)
     monkeypatch.setattr(gates, "mesh_toggles", lambda spec: toggled)
-    (library := tmp_path / "cells.lib").touch()
+    (library := tmp_path / "cells.lib").write_text("library(x) { cell (y) {} }")
     line = ("gates", "mesh", "--set", "FifoDepth=8", "--mesh", "2x8", "--payload-bits", 100)
     ran = wafertlm(*line, "--toggles", "--liberty", library)
     assert asked == [(8, 8), (2, 8, 100, library)]
@@ -55,7 +55,10 @@ def test_what_is_asked_is_counted(
     for figure in ("2x8 routers", "1,600", "2,400", "1,288", "110"):
         assert figure in ran.stdout
     hashes = {_config(wafertlm, *line), _config(wafertlm, *line, "--toggles")}
-    for content in ("", "library(x) {}"):  # it is kept by its content
+    for content in (
+        "library(x) { cell(a) {} }",
+        "library(x) { cell(b) {} }",
+    ):  # it is kept by its content
         library.write_text(content)
         hashes.add(_config(wafertlm, *line, "--liberty", library))
     assert len(hashes) == 4
@@ -74,6 +77,7 @@ def _config(wafertlm: Wafertlm, *line: object) -> str:
         (("mesh", "--set", "FifoDepth=x"), "--set: found 'FifoDepth=x'; write PARAMETER=VALUE"),
         (("mesh", "--set", "PayloadWidth=8"), "--set: found 'PayloadWidth'; allowed: --payload"),
         (("mesh", "--set", "Rows=8"), "--set: found 'Rows'; allowed: --mesh"),
+        (("mesh", "--liberty", "pyproject.toml"), "pyproject.toml: found no cell; allowed"),
         (("mesh", "--payload-bits", "0"), "--payload-bits: found 0; allowed: 1 to 8192"),
         (("mesh", "--mesh", "4"), "--mesh: found '4'; write ROWSxCOLS"),
     ],

@@ -73,6 +73,20 @@ def _hold_alone(path: Path, option: str, context: click.Context) -> None:
         raise InputError(f"{other}, {option}: found {path.name} twice; allowed: a file each")
 
 
+class LibertyFile(click.Path):
+    """A library of cells to read, which is found before the work if it has none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, exists=True, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        path = super().convert(value, param, ctx)
+        if not re.search(rb"\bcell\s*\(", Path(str(path)).read_bytes()):
+            raise InputError(f"{path}: found no cell; allowed: a library in Liberty's format")
+        return path
+
+
 class OutputFolder(click.Path):
     """A folder to write to, which is found before the work if it cannot be."""
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from wafertlm.command_words import OPTIONS
-from wafertlm.commands.common import OutputFile, output_options
+from wafertlm.commands.common import LibertyFile, OutputFile, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Result, emit, progress
 
@@ -146,7 +146,7 @@ def _known_names() -> dict[str, list[str]]:
 )
 @click.option(
     "--liberty",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=LibertyFile(),
     help="A library of cells in Liberty's format, for the routers' areas.",
 )
 @click.option(

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tlm.errors import InputError, check_range
 from tlm.files import names_file
-from wafertlm.commands.common import OutputFile, Text, WholeNumber, output_options
+from wafertlm.commands.common import LibertyFile, OutputFile, Text, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import parse_grid
 from wafertlm.output import CheckFailedError, Result, complete, config_hash, emit
@@ -58,7 +58,7 @@ def _render(result: Result) -> Table:
 )
 @click.option(
     "--liberty",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=LibertyFile(),
     help="A library of cells in Liberty's format, for areas.",
 )
 @click.option("--out", type=OutputFile(), help="Store the result (JSON).")
