@@ -81,8 +81,8 @@ class LibertyFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path."""
-        path = super().convert(value, param, ctx)
-        if not re.search(rb"\bcell\s*\(", Path(str(path)).read_bytes()):
+        path = Path(str(super().convert(value, param, ctx)))
+        if not re.search(rb"\bcell\s*\(", path.read_bytes()):
             raise InputError(f"{path}: found no cell; allowed: a library in Liberty's format")
         return path
 
