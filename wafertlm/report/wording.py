@@ -66,11 +66,11 @@ def seconds(value: float | None) -> str:
     return f"{figure(value / 1e-9)}\N{NO-BREAK SPACE}ns"
 
 
-def percent(value: float | None, digits: int = 3) -> str:
+def percent(value: float | None) -> str:
     """A signed change in per cent."""
     if value is None:
         return NOTHING
-    text = f"{value + 0.0:+.{digits}g}".replace("-", "\N{MINUS SIGN}")
+    text = f"{value + 0.0:+.3g}".replace("-", "\N{MINUS SIGN}")
     return f"{text}\N{NO-BREAK SPACE}%"
 
 
