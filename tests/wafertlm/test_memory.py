@@ -1,6 +1,7 @@
 """The command `memory` beyond what all commands have in common."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +43,13 @@ def test_writes_alone_have_no_read_latency(capsys: pytest.CaptureFixture[str]) -
     assert result["bandwidth_fraction"] > 0.9
     assert run(["memory", "--requests", "100", "--write-fraction", "1"]) == 0
     assert "bandwidth_fraction" in capsys.readouterr().out
+
+
+def test_a_result_is_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = figures(capsys, "--out", str(tmp_path / "m.json"))
+    stored = json.loads((tmp_path / "m.json").read_text())
+    assert {name: result[name] for name in stored} == stored
+    assert set(result) - set(stored) == {"cpu_s", "wall_s", "compile_s"}
 
 
 def test_equal_runs_are_equal_and_the_seed_matters(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """``wafertlm memory``: streams of requests to DRAM pseudo-channels, at the level of commands."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -8,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from wafertlm.asked.memory import MemoryOptions, known_names
-from wafertlm.commands.common import options_of, output_options
+from wafertlm.commands.common import OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Result, complete, emit
 from wafertlm.signals import ends_at_once
@@ -28,8 +29,9 @@ def _render(result: Result) -> RenderableType:
 
 @click.command("memory", cls=GroupedCommand)
 @options_of(MemoryOptions)
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(known_names)
-def command(as_json: bool, **given: Any) -> None:
+def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Run a stream of requests, a burst each, through DRAM pseudo-channels.
 
     Patterns: sequential (each requester its own region of the memory, in order), strided (the same,
@@ -49,4 +51,4 @@ def command(as_json: bool, **given: Any) -> None:
     with stopwatch() as watch, ends_at_once():
         figures = asdict(run_memory(options))
     result = complete("memory", asdict(options), figures, watch.times, seed=options.seed)
-    emit(result, as_json, _render)
+    emit(result, as_json, _render, out)
