@@ -164,7 +164,7 @@ def serve(service: Service, *, ends: bool) -> None:
     figures = service.run(0, None, Watch(made_of=made))
     if ends:
         time_error(service, made)
-        interval(service, figures, [0], None)
+        interval(service, figures, None)
 
 
 def _written(trace: Trace, folder: str) -> Path:

@@ -17,7 +17,7 @@ from tlm.errors import InputError
 from wafertlm.asked.serve import known_names
 from wafertlm.commands.serve import command
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
-from wafertlm.serving.service import Service
+from wafertlm.serving.service import Service, mean_of_runs
 from workloads.models import load_model
 from workloads.studies.profiles import ProfileError
 
@@ -213,6 +213,21 @@ def test_tiles_keep_what_the_requests_of_any_seed_need() -> None:
     first, second, third = (kept(seed=seed) for seed in (3, 4, 5))
     assert first < max(second, third)
     assert kept(seed=3, seeds=3) == max(second, third)
+
+
+@pytest.mark.parametrize(
+    ("runs", "merged"),
+    [
+        ((False, False), False),
+        ((False, True), True),
+        ((True, True), True),
+        ((None, None), None),  # all come at once
+    ],
+)
+def test_a_mean_is_overloaded_if_a_run_is(runs: tuple[bool | None, ...], merged: object) -> None:
+    """With one of several overloaded it was null, and nothing was said."""
+    found = mean_of_runs([{"overloaded": run, "figure": 1.0} for run in runs])
+    assert (found["overloaded"], found["figure"]) == (merged, 1.0)
 
 
 def test_several_seeds_give_means_and_intervals() -> None:

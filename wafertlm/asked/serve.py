@@ -133,6 +133,11 @@ class ServeOptions:
         return self.workload is not None or self.draft_tokens is not None
 
     @property
+    def every_seed(self) -> range:
+        """A seed for each run."""
+        return range(self.seed, self.seed + self.seeds)
+
+    @property
     def choices(self) -> "Choices":
         """Variants of kernels on tiles.
 

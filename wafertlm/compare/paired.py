@@ -17,10 +17,8 @@ from wafertlm.compare.pairs import Both, Pairs
 from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.run import Served
 from wafertlm.serving.service import Service
-from workloads.serving.engine.run import Watch
 from workloads.serving.price.parts import AnyPart
 from workloads.serving.price.tile_price import End, TilePrice
-from workloads.serving.result.seeds import mean_of
 
 #: Where the first variant's prices are taken: None is in the middle.
 _STARTS: tuple[End | None, ...] = ("low", None, "high")
@@ -206,15 +204,9 @@ def _ran_from(
     start: End | None, first: Served, other: Service, beside: Sequence[_Beside]
 ) -> list[tuple[_Run, _Run]]:
     """Figures of the first variant at an end of its error, and of the other at both of its own."""
-    before = first.figures if start is None else _run(first.service.at_end(start))
+    before = first.figures if start is None else first.service.at_end(start).mean()
     after = other.priced_by([each.prices(start) for each in beside])
-    return [(before, _run(after.at_end(end))) for end in _ENDS]
-
-
-def _run(service: Service) -> _Run:
-    options = service.options
-    seeds = range(options.seed, options.seed + options.seeds)
-    return mean_of([service.run(seed, None, Watch()) for seed in seeds])
+    return [(before, after.at_end(end).mean()) for end in _ENDS]
 
 
 def _change(name: str, before: _Run, after: _Run) -> float | None:

@@ -84,7 +84,7 @@ def highest_rate(service: Service, progress: Progress | None) -> Highest:
         InputError: if there is none.
     """
     options = service.options
-    seeds = range(options.seed, options.seed + options.seeds)
+    seeds = options.every_seed
     times: dict[float, dict[str, float | None]] = {}
 
     def attainment_at(rate: float) -> float:

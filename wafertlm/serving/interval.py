@@ -8,7 +8,6 @@ from wafertlm.serving.error import not_known
 from wafertlm.serving.service import Service
 from workloads.serving.engine.run import Watch, seldom_collected
 from workloads.serving.price.tile_price import End
-from workloads.serving.result.seeds import mean_of
 
 #: Figures of which it is told, of those with a distribution for the mean.
 FIGURES = ("ttft_s", "tbt_ms", "throughput_tok_s", "e2e_s")
@@ -41,7 +40,6 @@ class Interval(NamedTuple):
 def interval(
     service: Service,
     centre: Mapping[str, Any],
-    seeds: Sequence[int],
     rate: float | None,
     progress: Progress | None = None,
 ) -> Interval:
@@ -50,14 +48,13 @@ def interval(
     Args:
         service: What was run.
         centre: Its figures.
-        seeds: Of the runs.
         rate: Of arrivals; None: as asked for.
         progress: Hears of the requests of each run.
     """
     runs = [centre]
     for end in _ENDS:
         there = service.at_end(end)
-        runs.append(mean_of([there.run(seed, rate, Watch(progress)) for seed in seeds]))
+        runs.append(there.mean(rate, Watch(progress)))
     if unknown := not_known(service):
         return Interval(None, [unknown])
     figures: dict[str, Any] = {name: _between(name, runs) for name in FIGURES}

@@ -45,8 +45,7 @@ class Load:
         """Tokens that running requests have at most, whatever the seed."""
         options = self._options
         if self._trace is None:
-            seeds = range(options.seed, options.seed + options.seeds)
-            traces = [self._generated(1.0, 1.0, seed) for seed in seeds]
+            traces = [self._generated(1.0, 1.0, seed) for seed in options.every_seed]
         else:
             traces = [self._head(self._trace)]
         return max(trace.most_tokens(options.max_sequences, BLOCK_TOKENS) for trace in traces)

@@ -18,13 +18,12 @@ from wafertlm.serving.highest import highest_rate
 from wafertlm.serving.interval import Interval, interval
 from wafertlm.serving.notes import notes_of_chip, notes_of_load, warnings
 from wafertlm.serving.objectives import missed
-from wafertlm.serving.service import Service
+from wafertlm.serving.service import Service, mean_of_runs
 from wafertlm.version import __version__
 from workloads.models.find import shipped_as as shipped_model
 from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
 from workloads.serving.engine.run import Watch
 from workloads.serving.result.rows import RowWriter, row_file
-from workloads.serving.result.seeds import mean_of
 from workloads.serving.schedulers import is_custom
 from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import ProfileError, profile_error
@@ -102,16 +101,15 @@ def served(
     rate = None if highest is None else highest.rate
     results: list[dict[str, Any]] = []
     made: dict[str, Counter[Hashable]] = {}
-    seeds = range(options.seed, options.seed + options.seeds)
-    for seed in seeds:
+    for seed in options.every_seed:
         with _rows(requests_csv, kept is not None) as rows:
             watch = Watch(progress, rows, kept, made)
             results.append(service.run(seed, rate, watch))
-    merged = mean_of(results)
+    merged = mean_of_runs(results)
     error = time_error(service, made)
     between = Interval(None, error.notes)
     if error.pct is not None:
-        between = interval(service, merged, seeds, rate, progress)
+        between = interval(service, merged, rate, progress)
     profile = _profile_error(service)
     held = service.contents()
     result = {

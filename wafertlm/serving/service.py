@@ -41,6 +41,7 @@ from workloads.serving.price.models import (
     serving_model,
 )
 from workloads.serving.price.tile_price import End, TilePrice
+from workloads.serving.result.seeds import mean_of
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, is_custom, make_scheduler
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
@@ -55,6 +56,13 @@ _USUAL = Batch(((4096, 1024),), 16, 16 * 1024, 17)
 _SCHEDULERS = ("scheduler", "prefill_scheduler")
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
+
+
+def mean_of_runs(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Means over seeds: overloaded if one run is, as they hang on how many requests came to it."""
+    merged = mean_of(results)
+    is_overloaded = any(each["overloaded"] for each in results)
+    return merged | ({"overloaded": True} if is_overloaded else {})
 
 
 class Service:
@@ -289,6 +297,10 @@ class Service:
             beside=self._beside,
             **part,
         )
+
+    def mean(self, rate: float | None = None, watch: Watch | None = None) -> dict[str, Any]:
+        """The figures' means over all seeds; else as `run`."""
+        return mean_of_runs([self.run(seed, rate, watch) for seed in self.options.every_seed])
 
     def recorded(self) -> dict[str, Any]:
         """The options as a result keeps them: a trace by its content, an infinite rate as text."""
