@@ -28,7 +28,14 @@ from workloads.kernels.gemm.stream_channels import (
     load_of,
     store_of,
 )
-from workloads.kernels.gemm.stream_columns import column_cycles, stored_cycles, turns_cycles
+from workloads.kernels.gemm.stream_columns import (
+    column_cycles,
+    drifted,
+    met_before,
+    stall_cycles,
+    stored_cycles,
+    turns_cycles,
+)
 from workloads.kernels.gemm.stream_lines import beside_own_blocks
 from workloads.kernels.gemm.stream_meeting import met_flits
 from workloads.kernels.gemm.stream_plan import StreamPlan
@@ -81,7 +88,9 @@ def candidate_cycles(
     pace = np.maximum(steps.product, network + beside)
     pace = np.maximum(pace, _interface_cycles(place, steps, left))
     if place.offchip is not None and place.offchip.fills_links:
-        pace = np.maximum(pace, column_cycles(steps, channel))
+        sums = np.where(steps.cut.k_rows > 1, _met_sums(problem, steps), 0)
+        column = np.maximum(pace, column_cycles(steps, channel, sums / steps.count))
+        pace = np.where(steps.a.shared & steps.b.shared, pace, column)
     begin = _begin_cycles(operands, ported)
     if place.offchip is None:
         begin = np.maximum(begin, _meeting_cycles(steps, operands, timing))
@@ -96,13 +105,14 @@ def candidate_cycles(
     longest = np.maximum(longest, port)
     for each in operands:
         longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
-    longest = np.maximum(longest + burst_cycles(steps, channel, pace), loaded)
+    longest, stalls = np.maximum(longest + burst_cycles(steps, channel, pace), loaded), 0
     if place.offchip is not None and place.offchip.fills_links:
-        longest = np.maximum(longest, turns_cycles(steps, channel, pace, left, summed))
+        stalls = stall_cycles(steps, channel, column, left, summed)
+        longest = np.maximum(longest, turns_cycles(steps, column, stalls, summed))
     if place.offchip is None:
         late = _late_cycles(steps, operands) - begin
         longest = np.maximum(longest, late + (steps.count - 1) * steps.product)
-    end = _end_cycles(place, steps, summed, channel)
+    end = _end_cycles(place, steps, summed, channel, drifted(steps, stalls, summed))
     last = begin + longest + steps.product + end
     # Results leave when the first pass is over, and all of them go through a router's port.
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
@@ -110,7 +120,7 @@ def candidate_cycles(
     if place.offchip is not None and place.offchip.fills_links:
         # Behind what is summed the next step's blocks go first, but for passes of one step.
         first = summed + np.where((summed > 0) & (steps.depth > 1), network, 0)
-        stored = np.maximum(stored, stored_cycles(steps, channel, pace, left, first))
+        stored = np.maximum(stored, stored_cycles(steps, channel, column, left, first))
     cycles = np.maximum(last, begin + np.maximum(loaded + behind, stored))
     if place.offchip is not None:
         return cycles
@@ -242,16 +252,21 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
             again = np.where(each.shared, later, credit_cycles(timing, 0) + own)
             ways.append(_Way(come, again, 0, 0, 0, (True, True)))
             continue
-        ways.append(_loaded(place.offchip, steps, each, (spread, later, network)))
+        ways.append(_loaded(timing, place.offchip, steps, each, (spread, later, network)))
     return ways[0], ways[1]
 
 
 def _loaded(
-    edge: Edge, steps: Steps, operand: Operand, cycles: tuple[Numbers, Numbers, Numbers]
+    timing: NocTiming,
+    edge: Edge,
+    steps: Steps,
+    operand: Operand,
+    cycles: tuple[Numbers, Numbers, Numbers],
 ) -> _Way:
     """The way of blocks from off-chip memory.
 
     Args:
+        timing: Of the network.
         edge: That memory.
         steps: The steps.
         operand: Which one.
@@ -279,6 +294,9 @@ def _loaded(
     if not edge.at_tiles:
         both, one = a.shared & b.shared, b.shared & ~a.shared
         first, second = behind_cycles(steps)[operand is b]
+        if edge.fills_links:
+            met = met_before(steps, timing, of_b=operand is b)
+            second, spread = second + met[0], spread + met[1]
         early = np.where(both, second, 0)
         before = np.where(both, first + second, before)
         before = before + np.where(operand.shared, 0, early_cycles(steps))
@@ -347,8 +365,10 @@ def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Num
     return np.maximum.reduce([hidden, waited, asked])
 
 
-def _end_cycles(place: Place, steps: Steps, summed: Numbers, channel: Channel) -> Numbers:
-    """From the last product to the last block of C in its place."""
+def _end_cycles(
+    place: Place, steps: Steps, summed: Numbers, channel: Channel, groups: Numbers
+) -> Numbers:
+    """From the last product to the last block of C in its place; they come in so many groups."""
     if place.offchip is None:
         return summed + np.where(summed > 0, steps.combine, 0)
     # Tiles that are served one after the other end one after the other.
@@ -361,7 +381,7 @@ def _end_cycles(place: Place, steps: Steps, summed: Numbers, channel: Channel) -
         for each in (steps.a, steps.b)
     ]
     stores = np.maximum(steps.cut.c_stores, 1)
-    waits = channel.posted - channel.posted / stores - np.maximum(*apart)
+    waits = channel.posted / groups - channel.posted / stores - np.maximum(*apart)
     law = store_of(steps)
     return summed + law.alone_cycles(steps.cut.c_way) + np.maximum(0, waits)
 
