@@ -12,7 +12,7 @@ from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles, multi
 from tlm.interconnect.zero_load import Launching
 from tlm.offchip.times import load_law
 from tlm.tiles.programs import on_tiles
-from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.tile_jobs import on_own_tiles
 
 #: Kernels, their problems by rows and columns of the grid, and percent: mean and worst.
@@ -75,13 +75,17 @@ _LOADING: dict[str, tuple[float, list[tuple[Grid, tuple[int, ...]]]]] = {
 }  # fmt: skip
 
 
-#: `lt` has roots that send their blocks on while others wait for theirs; these forms have not.
-_EARLY = pytest.mark.xfail(reason="closed forms without the waits of roots for blocks", strict=True)
+def test_blocks_from_memory_share_links_with_messages() -> None:
+    """A tile sends its first block on beside the answer for the tile above it."""
+    ground, kernel = Ground.of("rtl", (2, 2), memory=True), KERNELS["partitioned-gemm"]
+    choices = Choices(partition="mn", placement="ring")
+    cycles = ground.both(kernel, kernel.planned((22, 16, 78), ground.place, choices))
+    assert cycles is not None
+    lt, perf = cycles
+    assert perf == pytest.approx(lt, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    "name", ["rotary", *(pytest.param(n, marks=_EARLY) for n in _LOADING if n != "rotary")]
-)
+@pytest.mark.parametrize("name", _LOADING)
 def test_closed_forms_with_memory(name: str) -> None:
     kernel, (worst, problems) = KERNELS[name], _LOADING[name]
     for grid, sizes in problems:

@@ -2,8 +2,9 @@
 
 A max-plus step over the cores for each operation: engines, tokens and credits as the program has
 them, ways of their real lengths. Messages of one ring whose tiles lie side by side meet nobody.
-Others share links or ports: they wait for each other, and hold the links that they are spread over
-while they do. So all of them are a graph, and go in order of time (`parts.shared_links`).
+Others share links or ports, with each other or with blocks of off-chip memory. They wait for each
+other, and hold the links that they are spread over while they do. So all of them are a graph, and
+go in order of time (`parts.shared_links`).
 
 Where channels are locked a message is a request, an acknowledge and data
 (`zero_load.NocTiming.head_cycles`), none of which waits: this is the formula mode beside the router
@@ -98,9 +99,9 @@ class _InOrder:
         self._free = {engine: np.zeros(len(plan.order), dtype=np.int64) for engine in COMPUTING}
         self._interfaces = np.full(len(plan.order), free)
 
-    def known(self, times: _Times) -> _Units:
-        """Units of the cores that are there at known times."""
-        return times
+    def loaded(self, plan: PartitionPlan, edge: Edge, timing: NocTiming) -> list[_Units]:
+        """Units of the cores when they have each part of B."""
+        return _loaded(plan, edge, timing)
 
     def work(self, engine: Engine, cycles: int, *waits: _Units) -> _Units:
         """Units of all cores at the end of some work."""
@@ -129,12 +130,31 @@ class _Followed:
 
     def __init__(self, plan: PartitionPlan, timing: NocTiming, free: int) -> None:
         self._tiles = np.array(plan.order)
-        self._graph = Graph(plan.place.rows, plan.place.cols, timing, free)
+        edge = plan.place.offchip
+        below = 0 if edge is None else edge.edge_rows
+        self._graph = Graph(plan.place.rows + below, plan.place.cols, timing, free)
         self.times = self._graph.times
 
-    def known(self, times: _Times) -> _Units:
-        """Units of the cores that are there at known times."""
-        return self._graph.known(self._tiles, times)
+    def loaded(self, plan: PartitionPlan, edge: Edge, timing: NocTiming) -> list[_Units]:
+        """Units of the cores when they have each part of B, which may share links with messages."""
+        times = _loaded(plan, edge, timing)
+        if not _meets_blocks(plan):
+            return [self._graph.known(self._tiles, each) for each in times]
+        tiles = plan.order
+        places = np.array([edge.place(edge.channel(tile)) for tile in tiles])
+        ends = np.concatenate([places, self._tiles], axis=1)
+        way = np.array([arrival_cycles(timing, edge.hops(tile), plan.b_flits) for tile in tiles])
+        way = way - timing.launch_cycles
+        order = np.argsort([edge.number(tile) for tile in tiles], kind="stable")
+        found = []
+        for each in times:
+            units = self._graph.answers(
+                ends[order], plan.b_flits, (each - way)[order], edge.unit_flits
+            )
+            there = np.empty_like(units)
+            there[order] = units
+            found.append(there)
+        return found
 
     def work(self, engine: Engine, cycles: int, *waits: _Units) -> _Units:
         """Units of all cores at the end of some work."""
@@ -165,13 +185,14 @@ def _cycles(plan: PartitionPlan, timing: NocTiming, enough: int, *, followed: bo
     across = _Ring(plan, (0, 1), plan.c_flits, timing)
     moving = [ring for ring, moves in ((down, plan.rounds > 1), (across, parts > 1)) if moves]
     # Where both move, parts of B come in a row, and sums between them at the same ports.
-    followed = followed and (len(moving) > 1 or any(ring.ways.shared for ring in moving))
+    met = bool(moving) and _meets_blocks(plan)
+    followed = followed and (len(moving) > 1 or met or any(ring.ways.shared for ring in moving))
     free, loaded = timing.launch_cycles, plan.place.offchip is not None
     free += parts * loaded  # a request each
     cores = (_Followed if followed else _InOrder)(plan, timing, free)
     b_there: list[list[_Units]] = [[] for _ in range(parts)]
     if plan.place.offchip is not None:
-        b_there = [[cores.known(each)] for each in _loaded(plan, plan.place.offchip, timing)]
+        b_there = [[each] for each in cores.loaded(plan, plan.place.offchip, timing)]
     in_free: list[list[_Units]] = [[], []]
     rounds = _followed_rounds(plan, down, across) if followed else plan.rounds
     ends: list[_Units] = []
@@ -215,13 +236,18 @@ def _cycles(plan: PartitionPlan, timing: NocTiming, enough: int, *, followed: bo
     return max(end, _busiest_link(down, across, plan) * timing.link_interval_cycles)
 
 
+def _meets_blocks(plan: PartitionPlan) -> bool:
+    """Whether messages wait for blocks of B on links, as channels keep them busy."""
+    return plan.place.offchip is not None and plan.place.offchip.fills_links
+
+
 def _followed_rounds(plan: PartitionPlan, down: _Ring, across: _Ring) -> int:
     """Rounds whose messages are followed over the links that they share."""
     sums = plan.sums_sent // plan.rounds
     hops = sum(
         messages * int(ring.ways.hops.sum())
         for ring, messages in ((down, plan.parts), (across, sums))
-        if ring.ways.shared
+        if ring.ways.shared or _meets_blocks(plan)
     )
     return min(plan.rounds, max(_LEAST_ROUNDS, _MOST_HOPS // max(hops, 1)))
 

@@ -131,6 +131,22 @@ class Graph:
         self._workers += 1
         return self._enter(tiles, times, self._workers, ())
 
+    def answers(self, ends: _Numbers, flits: int, ready: _Numbers, packet: int) -> _Numbers:
+        """Units when blocks of off-chip memory have come, each channel's in this order.
+
+        Args:
+            ends: Shape (blocks, 4): rows and columns of channels' routers and of tiles.
+            flits: Of each.
+            ready: When the first flit of each may leave its channel.
+            packet: Flits of a packet, between which others may go.
+        """
+        begins = np.arange(0, flits, packet)
+        sizes = np.tile(np.minimum(packet, flits - begins), len(ends))
+        left = self._enter(np.repeat(ends, len(begins), axis=0), sizes, 0, ())
+        rows = self._rows[-1]
+        rows[:, Crossing.READY], rows[:, Crossing.FREE] = (ready[:, None] + begins).ravel(), 0
+        return left[len(begins) - 1 :: len(begins)] + 1
+
     def work(
         self, engine: Engine, tiles: _Numbers, cycles: int, waits: Sequence[_Numbers]
     ) -> _Numbers:
