@@ -64,11 +64,14 @@ _LOADING: dict[str, tuple[float, list[tuple[Grid, tuple[int, ...]]]]] = {
     # Rows of Q, then keys, behind what comes to the ports of the tiles that send them; on wide
     # grids maxima behind the keys of the other tile that sends some; a nearer sender's next blocks
     # before a farther one's first; behind blocks that tiles of a row send to themselves.
+    # In a column of several groups blocks take turns with what roots below send on.
     "flat-attention": (0.045, [
         ((4, 4), (1, 8, 8, 39, 55, 16, 16)),
         ((8, 8), (1, 8, 8, 39, 118, 16, 16)),
         ((4, 8), (1, 8, 8, 21, 116, 16, 16)),
         ((3, 5), (4, 16, 4, 1, 1210, 16, 16)),
+        ((8, 8), (2, 4, 4, 153, 206, 16, 16)),
+        ((16, 16), (2, 4, 4, 319, 472, 16, 16)),
     ]),
     # K cut along rows: a column stores all its results in one step, and loads come behind them.
     "stream-gemm": (0.10, [((32, 32), (968, 772, 212))]),

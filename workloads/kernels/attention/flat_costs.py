@@ -12,7 +12,8 @@ class Slices(NamedTuple):
         port: For which the tile's transfer engine sends one.
         there: From then to its arrival everywhere.
         asked: From asking for one to its arrival, less those for which a channel is busy with it.
-        served: For which the channel is busy with those of all its tiles.
+        served: For which the channel is busy with those of all its tiles. If they fill its links,
+            with what other groups send along the column beside them, too.
         ahead: Of these, those of tiles of other groups, which go on before the last one does.
         tiles: So many that the channel serves.
         nearer: From a request of the nearest of its tiles at the channel to one of the farthest.
@@ -82,7 +83,8 @@ class Costs(NamedTuple):
         o: Results.
         packet: Flits of a packet of Q, if tiles of a row send other slices to themselves; else 0.
         room: Flits of Q that buffers take on the way to these.
-        turns: Whether slices that come take turns with those that are sent on.
+        turns: Of slices that come while one is sent on, one in so many is the tile's own, and takes
+            turns with it; 0: none does, or tiles work alone, of which none waits for the slowest.
     """
 
     scores: int
@@ -104,7 +106,7 @@ class Costs(NamedTuple):
     o: Stored
     packet: int
     room: int
-    turns: bool
+    turns: int
 
 
 #: Where a table of costs has for which a channel is busy with the mask of one tile, in parts of a
@@ -121,7 +123,7 @@ def costs_of(own: Numbers[int]) -> Costs:
         unseen=_slices(own, 17), total=_stored(own, 24), o=_stored(own, 28),
         k=_slices(own, 32), v=_slices(own, 39),
         scores=own[46], output=own[47], wide=own[48], mask=_slices(own, 49),
-        packet=own[57], room=own[58], turns=own[59] != 0,
+        packet=own[57], room=own[58], turns=own[59],
     )  # fmt: skip
 
 

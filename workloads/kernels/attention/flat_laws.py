@@ -145,7 +145,8 @@ def _of_rows(laws: Laws, groups: Groups, busiest: Groups, rows: int, depth: int)
     return (
         column,
         deep,
-        laws.edge is not None,
+        # Two requests are launched at a time.
+        0 if laws.edge is None else ceil((1 + laws.timing.launch_cycles) / 2),
         output if sends else 0,
         laws.method != "network",
         _summed(laws, groups, output, deep),
@@ -171,9 +172,12 @@ def _of_block(laws: Laws, groups: Groups, rows: int, keys: int) -> tuple[int, ..
     mask = _own(laws, groups, flits) if shape.causal else _slices(laws, groups, "mask", flits)
     if laws.edge is not None and shape.causal:
         served = _load(laws, flits).served_parts
-    down = groups.size[0] > 1 and laws.operands not in BY_MESSAGES
-    turns = laws.edge is not None and laws.edge.fills_links and down
-    return (*products(place, block), wide, *mask, served, *_meeting(laws, groups), int(turns))
+    turns = 0
+    together = groups.size != (1, 1) and laws.operands not in BY_MESSAGES
+    if laws.edge is not None and laws.edge.fills_links and together:
+        # Of one row each group's roots make the others wait, too; of more `_slices` has that.
+        turns = _ways(laws, groups, "k").most if groups.size[0] > 1 else 1
+    return (*products(place, block), wide, *mask, served, *_meeting(laws, groups), turns)
 
 
 def _meeting(laws: Laws, groups: Groups) -> tuple[int, int]:
@@ -227,7 +231,13 @@ def _slices(laws: Laws, groups: Groups, name: str, flits: int) -> Slices:
         )
     if edge is None:
         return Slices(port, there, 0, 0, 0, 0, 0)
-    return _loaded(laws, _ways(laws, groups, name), flits, port, there)
+    found = _loaded(laws, _ways(laws, groups, name), flits, port, there)
+    if name == "q" or length == 1 or not edge.fills_links:
+        return found
+    # In some columns roots send up the links of what comes to those above them. Both take turns,
+    # and all in the column waits, as if no two groups sent at once.
+    beside = found.ahead * (1 if laws.operands == "network" else _messages(laws.operands, length))
+    return found._replace(served=found.served + beside, ahead=found.ahead + beside)
 
 
 @lru_cache(1 << 14)

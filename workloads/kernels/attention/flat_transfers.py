@@ -24,8 +24,10 @@ def send_on(
     sent = send(at, there, slot, come, free, cost, now)
     if not costs.turns:
         return sent
-    start, flits = sent.transfer - cost.port, cost.served // max(cost.tiles, 1)
-    beside = min(flits, max(0, now.channel - start))
+    # Of one slice: a group has one root of keys in a column, and may have several of Q.
+    flits = min(cost.served - cost.ahead, cost.served // max(cost.tiles, 1))
+    start = sent.transfer - cost.port
+    beside = min(flits // costs.turns, max(0, now.channel - start))
     late = max(0, flits + beside - cost.port)
     at[there, slot] += late
     for into in (Q_IN, K_IN, V_IN):
