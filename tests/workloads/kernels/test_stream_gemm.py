@@ -212,11 +212,7 @@ def test_the_closed_form_on_foreign_chips(memory: bool) -> None:
     assert max(errors) < 0.11
 
 
-#: `lt` has roots that send their blocks on while others wait for theirs; the form has not.
-_EARLY = pytest.mark.xfail(reason="closed form without the waits of roots for blocks", strict=True)
-
-
-@pytest.mark.parametrize("memory", [False, pytest.param(True, marks=_EARLY)])
+@pytest.mark.parametrize("memory", [False, True])
 def test_the_closed_form_on_own_tiles(memory: bool) -> None:
     errors = []
     shapes = [(1, 256, 512, 1), (8, 512, 256, 3), (64, 128, 256, 1), (256, 256, 128, 2)]
