@@ -13,11 +13,8 @@ from workloads.kernels.catalogue import KERNELS, Choices
 
 MEAN_PCT, WORST_PCT = 3.0, 10.0
 AT_MEAN_PCT, AT_WORST_PCT = 3.0, 12.0
-#: Kernels whose closed form misses a bound, on the project's own tiles alone. With off-chip memory
-#: answers fill the links of a column there. At `lt` they and what tiles send wait for each other,
-#: in order of time; closed forms know some of these waits.
-_EARLY = pytest.mark.xfail(reason="closed forms without the waits of roots for blocks", strict=True)
-MISSES = ("flat-attention", "grouped-gemm", "partitioned-gemm", "stream-gemm")
+#: Kernels whose closed form misses a bound, on the project's own tiles alone.
+MISSES = {"stream-gemm": "from memory, blocks of a column wait for multicasts along its rows"}
 
 
 def own(points: list[ChipPoint]) -> list[ChipPoint]:
@@ -42,28 +39,23 @@ def test_every_kernel_was_compared_on_every_chip_that_runs_it() -> None:
     assert min(each.cases for each in stored.values()) >= 4
 
 
-def beyond_bounds() -> set[tuple[str, str]]:
-    return {
+def test_errors_are_within_their_bounds_but_for_those_named() -> None:
+    beyond = {
         which
         for which, each in spreads(load_chips().points).items()
         if each.mean_abs_pct > MEAN_PCT or each.max_abs_pct > WORST_PCT
     }
+    assert beyond == {(kernel, "rtl") for kernel in MISSES}
 
 
-@_EARLY
-def test_errors_are_within_their_bounds() -> None:
-    assert not beyond_bounds()
-
-
-def test_no_other_kernel_or_chip_misses_a_bound() -> None:
-    assert beyond_bounds() == {(kernel, "rtl") for kernel in MISSES}
+_FLAT = pytest.mark.xfail(reason="one case of flat-attention is 16.3 % off", strict=True)
 
 
 @pytest.mark.parametrize(
     ("chip", "grids"),
     [
         ("rtl", [(4, 4)]),
-        pytest.param("rtl", [(4, 4), (8, 8)], marks=[pytest.mark.slow, _EARLY]),
+        pytest.param("rtl", [(4, 4), (8, 8)], marks=[pytest.mark.slow, _FLAT]),
         pytest.param("flat32", [(4, 4), (8, 8)], marks=pytest.mark.slow),
     ],
 )
@@ -72,8 +64,8 @@ def test_cases_that_were_drawn_later_are_as_near(
 ) -> None:
     """A seed that nothing was looked at with, on small grids, of kernels by themselves.
 
-    The worst is `grouped-gemm` of 12,42,77,163 on 8x8 of the project's tiles, from memory: -22.7 %.
-    K is in four parts along rows there, and a packet needs the links up and down free at once.
+    The worst is `flat-attention` of 2,4,4,107,168,16,16 on 8x8 of the project's tiles, from memory:
+    -16.3 %. Then comes `grouped-gemm` of 24,4,64,45 on 4x4, +13.7 %.
     """
     alone = [(name, Choices()) for name in KERNELS]
     monkeypatch.setattr(chips, "_runs", lambda grid: alone)
