@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # slow to import: only for pools
 Task = TypeVar("Task", bound=Hashable)
 Result = TypeVar("Result")
 
-# Is told of a group of processes, and kills it when its input ends without another line: when the
-# process that holds the other end is gone, however it ended.
-_WATCH = 'read -r group && { read -r ended || kill -9 "-$group"; }'
+# Ends its group of processes when its input ends: when the process that holds the other end is
+# gone, however it ended.
+_WATCH = "read -r ended || kill -9 0"
 
 _PR_SET_PDEATHSIG = 1
 
@@ -55,10 +55,9 @@ def run(
 def _run(
     command: Sequence[str], environment: Mapping[str, str], folder: str | None
 ) -> subprocess.CompletedProcess[str]:
-    # The watch comes first: this process may be killed as soon as it has begun another one.
-    with subprocess.Popen(
-        ["sh", "-c", _WATCH], stdin=subprocess.PIPE, text=True, start_new_session=True
-    ) as watch:
+    # The watch comes first, and the program joins its group: this process may be killed any time.
+    with subprocess.Popen(["sh", "-c", _WATCH], stdin=subprocess.PIPE, process_group=0) as watch:
+        group = watch.pid
         with _beginning:
             child = subprocess.Popen(
                 command,
@@ -69,19 +68,16 @@ def _run(
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                start_new_session=True,
+                process_group=group,
             )
-            _running.add(child.pid)
+            _running.add(group)
         try:
-            print(child.pid, file=watch.stdin, flush=True)
             printed, _ = child.communicate()
         finally:
-            _end(child.pid)
-            _running.discard(child.pid)
-            with suppress(BrokenPipeError):
-                watch.communicate("ended\n")
-    if child.pid in _ended:
-        _ended.discard(child.pid)  # another program may get its number
+            _end(group)
+            _running.discard(group)
+    if group in _ended:
+        _ended.discard(group)  # another program may get its number
         raise KeyboardInterrupt
     return subprocess.CompletedProcess(command, child.returncode, printed)
 
