@@ -191,9 +191,11 @@ def read_packets(
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     wanted = {"cycle", "source", "destinations", "flits", "kind"}
-    if not lines or not wanted <= set(columns):
-        found = ", ".join(columns) if lines else "nothing"
+    if not wanted <= set(columns):
+        found = ", ".join(columns) or "nothing"
         raise InputError(f"{path}: needs the columns {', '.join(sorted(wanted))}; found {found}")
+    if not lines:
+        raise InputError(f"{path}: found no packets below the columns' names; allowed: one or more")
     items = []
     for number, line in lines:
         try:
@@ -228,7 +230,7 @@ def _packet(
         where = parse_rectangle(",".join(parts), rows, cols)
     else:
         where = TileSet.tile(*parse_tile(line["destinations"], rows, cols, separator=":"))
-    cycle, flits = int(line["cycle"]), int(line["flits"])
+    cycle, flits = (_whole(name, line[name]) for name in ("cycle", "flits"))
     if not (0 <= cycle <= _LATEST and 1 <= flits <= _MOST_FLITS):
         raise InputError(
             f"cycle {cycle}, flits {flits}; allowed: cycles 0 to {_LATEST}, flits 1 to "
@@ -243,6 +245,13 @@ def _packet(
     root_row, root_col = parse_tile(parts[0], rows, cols, separator=":")
     goal = ReductionGoal(where, root_row * cols + root_col, PacketKind[kind.upper()])
     return cycle, row * cols + col, goal, flits
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"{name}: found '{text}'; allowed: a whole number") from None
 
 
 def parse_tile(text: str, rows: int, cols: int, separator: str = ",") -> tuple[int, int]:

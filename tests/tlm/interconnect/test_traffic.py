@@ -151,6 +151,11 @@ def test_packets_from_a_file(tmp_path: Path) -> None:
             "cycle,source\n1,2\n",
             "needs the columns cycle, destinations, flits, kind, source; found cycle, source",
         ),
+        (HEADER, "found no packets below the columns' names; allowed: one or more"),
+        (
+            HEADER + "5,0:0,0:1,four,unicast\n",
+            "line 2: flits: found 'four'; allowed: a whole number",
+        ),
         (HEADER + "5,9:0,0:1,1,unicast\n", "line 2: tile 9:0 lies outside the 4x4 mesh"),
         (HEADER + "\n5,9:0,0:1,1,unicast\n", "line 3: tile 9:0 lies outside the 4x4 mesh"),
         (HEADER + "5,0,0:1,1,unicast\n", "line 2: '0' is no tile; write ROW:COL"),
