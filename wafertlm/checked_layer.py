@@ -7,7 +7,7 @@ from tlm.check import Verdict, chip_limits
 from tlm.errors import hold_least
 from wafertlm.asked.iteration import IterationOptions
 from wafertlm.checked import ToCheck
-from wafertlm.iteration.run import plan_iteration
+from wafertlm.iteration.plan import plan_iteration
 from wafertlm.kernel import Setup
 from workloads.models import find_model
 

@@ -11,7 +11,7 @@ from tests.bench.measure import Row, cpu_seconds
 from tests.bench.network import Note
 from tlm.calibrated import stale_allowed
 from wafertlm.asked.iteration import IterationOptions
-from wafertlm.iteration.run import plan_iteration
+from wafertlm.iteration.plan import plan_iteration
 from wafertlm.kernel.run import run_setup
 from wafertlm.kernel.setup import Setup
 from workloads.models import find_model

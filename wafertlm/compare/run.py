@@ -16,7 +16,7 @@ from wafertlm.compare.paired import paired
 from wafertlm.compare.routers import calibrate_if_need_be
 from wafertlm.compare.variants import Variant
 from wafertlm.iteration import IterationOptions, run_iteration
-from wafertlm.iteration.run import IterationResult
+from wafertlm.iteration.result import IterationResult
 from wafertlm.kernel import KernelOptions
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import run_setup
