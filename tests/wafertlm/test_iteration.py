@@ -163,6 +163,11 @@ def test_errors_of_kernels_do_not_hang_on_the_links_between_dies() -> None:
             "--decode, --prefill: found 51200512 tokens; allowed",
         ),
         (("--decode", "1@9", "--model", "deepseek-v3-671b"), "allowed: less than the memory's"),
+        (
+            ("--decode", "1@9", "--set", "tile.sram_kib=1"),
+            "--model: rotary embedding: the smallest",
+        ),
+        (("--decode", "1@9", "--chip", "rtl-4x4"), "--model: query, key and value: the kernel's"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -1,5 +1,7 @@
 """The kernels of an iteration of a model, planned on what a chip has of tiles."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -68,6 +70,15 @@ class PlannedIteration(NamedTuple):
     residency: Residency | None = None
 
 
+@contextmanager
+def named(operator: Operator | GridOperator | Relayout) -> Iterator[None]:
+    """Name the operator where a kernel names its shape, which an iteration does not have."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace("--shape:", f"--model: {operator.name}:", 1)) from None
+
+
 def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
     """Plan an iteration.
 
@@ -104,7 +115,10 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
     if mapping is not None:
         dies = DieIteration.of(ground, model, batch, mapping, options.links or "perf")
     operators = Iterations(model).operators(batch) if dies is None else dies.operators()
-    planned = [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators]
+    planned = []
+    for each, count in operators:
+        with named(each):
+            planned.append(PlannedKernel(each, mapper.of(each), count, ground))
     return PlannedIteration(planned, dies=dies)
 
 

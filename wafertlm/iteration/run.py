@@ -7,7 +7,7 @@ from typing import Any
 from tlm.calibrated import stale_allowed
 from tlm.engines.at.cost import Cost
 from wafertlm.asked.iteration import IterationOptions
-from wafertlm.iteration.plan import PlannedKernel, plan_iteration
+from wafertlm.iteration.plan import PlannedKernel, named, plan_iteration
 from wafertlm.iteration.result import IterationResult, Ran
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import hold_cost, run_setup
@@ -63,6 +63,7 @@ def _run(
             progress(done, len(planned))
         key = setup.options, setup.place, each.mapped.plan
         if key not in alike:
-            alike[key] = run_setup(setup, execution)
+            with named(each.operator):
+                alike[key] = run_setup(setup, execution)
         kernels.append(Ran(each.operator, each.mapped, each.times, alike[key], each.tiles))
     return kernels
