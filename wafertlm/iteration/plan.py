@@ -48,8 +48,17 @@ class PlannedKernel(NamedTuple):
     tiles: int | None = None
 
     def setup(self) -> Setup:
-        """It on its tiles, ready to run."""
-        return _setup(self.ground, self.mapped)
+        """It as its options ask for it, ready to run: an error is that of the variant that runs."""
+        ground, mapped = self.ground, self.mapped
+        kernel, known = KERNELS[mapped.kernel], mapped.choices
+        shape = ",".join(map(str, mapped.sizes))
+        chosen: dict[str, Any] = {name: None for name in _CHOICES if name not in kernel.choices}
+        if isinstance(mapped.plan, StreamPlan):
+            chosen["weight_bits"] = mapped.plan.weight_bits
+        chosen |= {name: bool(getattr(known, name)) for name in FLAGS}
+        asked = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
+        macs = kernel.macs(mapped.sizes, known)
+        return Setup.of(replace(ground, options=asked), kernel, macs, mapped.plan)
 
 
 class PlannedIteration(NamedTuple):
@@ -146,20 +155,6 @@ def _beside_kept(ground: Ground, model: Model, batch: Batch) -> PlannedIteration
             times = count if known is None else count + known.times
             found[operator, there.place] = PlannedKernel(operator, mapped, times, there)
     return PlannedIteration(list(found.values()), residency=residency)
-
-
-def _setup(ground: Ground, mapped: Mapped) -> Setup:
-    """A kernel as its options ask for it: an error is that of the variant that runs."""
-    kernel = KERNELS[mapped.kernel]
-    shape = ",".join(map(str, mapped.sizes))
-    chosen: dict[str, Any] = {name: None for name in _CHOICES if name not in kernel.choices}
-    if isinstance(mapped.plan, StreamPlan):
-        chosen["weight_bits"] = mapped.plan.weight_bits
-    known = mapped.choices
-    chosen |= {name: bool(getattr(known, name)) for name in FLAGS}
-    named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
-    macs = kernel.macs(mapped.sizes, known)
-    return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 
 
 def _kernel_options(options: IterationOptions, model: Model) -> tuple[KernelOptions, Chip]:
