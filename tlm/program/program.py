@@ -22,11 +22,14 @@ class Found:
         fits: Whether each was checked.
         steps: Of all tiles, each a `tlm.program.steps.Step`; None before they are asked for, and
             of many.
+        scripts: What its runs at level lt are made of, by all else that they depend on; none of a
+            long program.
     """
 
     operations: list[Operation] | None = None
     fits: bool = False
     steps: list[Any] | None = None
+    scripts: dict[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

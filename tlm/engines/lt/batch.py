@@ -6,17 +6,14 @@ come first parts that shrink from step to step, each as far as its neighbour's s
 what lies between them.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.engines.lt.compile import Built
-from tlm.engines.lt.cycle_tables import CycleTables
-from tlm.engines.lt.state import EMPTY, GridArrays, Spare, Times
-from tlm.engines.lt.step import OPERATION, SKEW, STEP, Pools
-from tlm.engines.lt.sweep import REGION, sweep
-from tlm.engines.lt.tokens import Fault
+from tlm.engines.lt.step import OPERATION, SKEW, STEP, Steps
+from tlm.engines.lt.sweep import REGION
 from tlm.program import Operation
 
 _CACHE_BYTES = 2**22
@@ -24,26 +21,36 @@ _MOST_STEPS = 256
 _BLOCK_ROWS = 8
 
 
-class Batch:
-    """Operations that are done together."""
+Region = tuple[int, ...]
 
-    def __init__(self, state: Times, pools: Pools, tables: CycleTables, threads: int) -> None:
-        self._state, self._pools, self._tables = state, pools, tables
+
+class Sweep(NamedTuple):
+    """Operations that go over the grid together.
+
+    Attributes:
+        steps: Of all of them, records of `step.STEP`.
+        phases: One after another: for each thread its regions, arrays of one record of `REGION`.
+        operations: With their numbers in the program.
+    """
+
+    steps: Steps
+    phases: list[list[list[NDArray[np.void]]]]
+    operations: list[tuple[int, Operation]]
+
+
+class Batch:
+    """Operations that are to be done together, on a state of shape (rows, slots, columns)."""
+
+    def __init__(self, shape: tuple[int, int, int], threads: int) -> None:
         self._threads = threads
-        self._rows, slots, self._cols = state.shape
+        self._rows, slots, self._cols = shape
         self._window_rows = _CACHE_BYTES // (4 * slots * self._cols)
-        self._scratch = [np.zeros((len(Spare), self._cols), dtype=np.int32) for _ in range(threads)]
-        for scratch in self._scratch:
-            scratch[Spare.NEVER] = EMPTY
-        self._operations: list[tuple[int, Operation]] = []
-        self._steps: list[NDArray[np.int64]] = []
-        self._of: list[tuple[int, int]] = []
         self._end_batch()
 
     def _end_batch(self) -> None:
-        self._operations.clear()
-        self._steps.clear()
-        self._of.clear()
+        self._operations: list[tuple[int, Operation]] = []
+        self._steps: list[NDArray[np.int64]] = []
+        self._of: list[tuple[int, int]] = []
         self._skew = self._reach = 0
         self._by_row = self._by_column = True
 
@@ -70,8 +77,8 @@ class Batch:
         self._by_row &= not built.by_column
         self._by_column &= built.straight
 
-    def run(self) -> Fault | None:
-        """Do the operations taken up; the first fault in program order, if there is one."""
+    def end(self) -> Sweep | None:
+        """What was taken up, if anything was; the next batch begins."""
         if not self._steps:
             return None
         numbers = np.stack(self._steps)
@@ -82,55 +89,31 @@ class Batch:
         else:
             steps["skew"] = 0
             phases = [self._column_regions()]
-        faults = [np.full((len(steps), 2), -1, dtype=np.int64) for _ in range(self._threads)]
-        for regions in phases:
-            self._sweep(steps, regions, faults)
-        found = [(k, *own[k]) for own in faults for k in np.flatnonzero(own[:, 0] >= 0)]
-        fault = None
-        if found:
-            k, _, slot = min(found)
-            fault = (*self._operations[steps[k]["operation"]], int(slot))
+        shared = [self._shared(regions) for regions in phases]
+        ended = Sweep(steps, shared, self._operations)
         self._end_batch()
-        return fault
+        return ended
 
-    def _row_regions(self) -> list[list[tuple[int, ...]]]:
+    def _shared(self, regions: list[Region]) -> list[list[NDArray[np.void]]]:
+        """Regions of each thread."""
+        each = [np.array([region], dtype=REGION) for region in regions]
+        return [each[thread :: self._threads] for thread in range(self._threads)]
+
+    def _row_regions(self) -> list[list[Region]]:
         """First the parts of the threads, then what lies between them."""
         parts = self._threads if self._rows >= 4 * self._threads * (self._skew + 1) else 1
         cuts = [self._rows * part // parts for part in range(parts + 1)]
         columns = (_BLOCK_ROWS, 0, self._cols)
-        shrinking: list[tuple[int, ...]] = [
+        shrinking: list[Region] = [
             (low, int(low > 0), high, -int(high < self._rows), *columns)
             for low, high in zip(cuts, cuts[1:], strict=False)
         ]
-        between: list[tuple[int, ...]] = [(cut, -1, cut, 1, *columns) for cut in cuts[1:-1]]
+        between: list[Region] = [(cut, -1, cut, 1, *columns) for cut in cuts[1:-1]]
         return [shrinking, between] if self._skew else [shrinking]
 
-    def _column_regions(self) -> list[tuple[int, ...]]:
+    def _column_regions(self) -> list[Region]:
         width = -(-self._cols // self._threads)
         return [
             (0, 0, self._rows, 0, self._rows, first, min(first + width, self._cols))
             for first in range(0, self._cols, width)
         ]
-
-    def _sweep(
-        self,
-        steps: NDArray[np.void],
-        regions: list[tuple[int, ...]],
-        faults: list[NDArray[np.int64]],
-    ) -> None:
-        records = np.array(regions, dtype=REGION)
-        shares = [records[t :: self._threads] for t in range(self._threads)]
-
-        def work(thread: int) -> None:
-            pools, scratch = self._pools, self._scratch[thread]
-            grid = GridArrays(
-                self._state, self._tables.values, pools.indices, pools.delays, scratch
-            )
-            for region in shares[thread]:
-                sweep(steps, grid, np.array([region]), faults[thread])
-
-        if self._threads == 1 or len(regions) == 1:
-            work(0)
-        else:
-            with ThreadPoolExecutor(self._threads) as pool:
-                list(pool.map(work, range(self._threads)))

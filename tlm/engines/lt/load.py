@@ -8,6 +8,7 @@ busy, blocks are packets among others instead (`tlm.engines.lt.contention.ordere
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -59,16 +60,32 @@ class Channels(NamedTuple):
     answered: Times  # shape (rows, columns): a tile's last answer that came beside its port
 
 
-class UnderWay(NamedTuple):
-    """An operation whose blocks are asked for."""
+class BlockMove(NamedTuple):
+    """An operation whose blocks are to be asked for."""
 
     taken: Taken
     operation: OffChip  # the same
     moved: Moved
     law: OffChipLaw
+
+
+class UnderWay(NamedTuple):
+    """One whose blocks are asked for."""
+
+    of: BlockMove
     asked: Times  # shape (rows, columns) of its tiles: when a request is at the channel
     engines: Times | None  # when engines were free, if somebody is told
     fault: int
+
+
+class Requests(NamedTuple):
+    """Those of some operations, one after the other, but for when they are at their channels."""
+
+    law: Indices  # of each its operation
+    laws: Indices  # of each operation what `_answer` reads, in its order
+    number: Indices  # channels
+    way: Times  # cycles to them
+    parts: list[slice]  # of each operation its requests
 
 
 class OffChipTimes:
@@ -87,12 +104,9 @@ class OffChipTimes:
     ) -> None:
         self._timing, self._edge, self._launch = timing, edge, launch_cycles
         self._state, self._turned = state, turned
-        tiles = [[(row, col) for col in range(edge.cols)] for row in range(edge.rows)]
-        hops = np.array([[edge.hops(tile) for tile in line] for line in tiles], dtype=np.int32)
-        number = np.array([[edge.channel(tile) for tile in line] for line in tiles])
+        hops, number = _places(edge, turned)
         self._farthest = int(hops.max())
-        way, number = (np.ascontiguousarray(a.T if turned else a) for a in (hops, number))
-        way *= np.int32(timing.hop_cycles)
+        way = hops * np.int32(timing.hop_cycles)
         since, until, served = np.zeros((3, edge.channels), dtype=np.int64)
         self._channels = Channels(way, number, since, until, served, np.zeros_like(way))
         self._scratch = np.zeros((len(Spare), way.shape[1]), dtype=np.int32)
@@ -107,7 +121,7 @@ class OffChipTimes:
     @property
     def longest_under_way(self) -> int:
         """More than those under way can add to any time, in cycles."""
-        return sum(self.longest_cycles(each.operation) for each in self._under_way)
+        return sum(self.longest_cycles(each.of.operation) for each in self._under_way)
 
     @property
     def latest_cycle(self) -> int:
@@ -134,8 +148,8 @@ class OffChipTimes:
         if self._come.isdisjoint(needed):
             return False
         return not isinstance(operation, OffChip) or any(
-            not needed.isdisjoint(each.operation.arrivals)
-            and _meet(each.operation.tiles, operation.tiles)
+            not needed.isdisjoint(each.of.operation.arrivals)
+            and _meet(each.of.operation.tiles, operation.tiles)
             for each in self._under_way
         )
 
@@ -144,13 +158,8 @@ class OffChipTimes:
         blocks = sum(each.asked.size for each in self._under_way) + len(operation.tiles)
         return bool(self._under_way) and (blocks > _MOST_BLOCKS or self.brings(operation))
 
-    def start(self, taken: Taken, *, told: bool) -> None:
-        """Ask for the blocks of an operation, which is under way then.
-
-        Args:
-            taken: The operation.
-            told: Whether somebody is told of it when it is done.
-        """
+    def move(self, taken: Taken) -> BlockMove:
+        """What there is to ask for the blocks of an operation."""
         operation, places = taken.operation, taken.places
         assert isinstance(operation, OffChip)
         tiles, law = operation.tiles, self._law(operation)
@@ -169,53 +178,82 @@ class OffChipTimes:
             come_flits=law.come_flits,
             through_port=not self._edge.at_tiles,
         )
-        asked = np.empty((len(rows), len(columns)), dtype=np.int32)
-        fault = _ask(moved, self._channels.way_cycles, self._state, self._scratch, asked)
-        engines = engine_ends(self._state.swapaxes(0, 1), self._launch) if told else None
-        self._under_way.append(UnderWay(taken, operation, moved, law, asked, engines, fault))
-        self._come.update(operation.arrivals)
+        return BlockMove(taken, operation, moved, law)
 
-    def finish(self, tell: Tell) -> Fault | None:
+    def start(self, of: BlockMove, *, told: bool) -> None:
+        """Ask for the blocks of an operation, which is under way then.
+
+        Args:
+            of: The operation.
+            told: Whether somebody is told of it when it is done.
+        """
+        moved, way_cycles = of.moved, self._channels.way_cycles
+        asked = np.empty((len(moved.rows), len(moved.columns.indices)), dtype=np.int32)
+        fault = _ask(moved, way_cycles, self._state, self._scratch, asked)
+        engines = engine_ends(self._state.swapaxes(0, 1), self._launch) if told else None
+        self._under_way.append(UnderWay(of, asked, engines, fault))
+        self._come.update(of.operation.arrivals)
+
+    def requests(self) -> Requests:
+        """Those that are under way."""
+        channels, moved = self._channels, [each.of.moved for each in self._under_way]
+        tiles = [np.ix_(each.rows, each.columns.indices) for each in moved]
+        sizes = [each.asked.size for each in self._under_way]
+        ends = np.cumsum(sizes).tolist()
+        return Requests(
+            law=np.repeat(np.arange(len(sizes)), sizes),
+            laws=np.array([_figures(each.of.law) for each in self._under_way], dtype=np.int64),
+            number=np.concatenate([channels.number[at].ravel() for at in tiles]),
+            way=np.concatenate([channels.way_cycles[at].ravel() for at in tiles]),
+            parts=[slice(end - size, end) for end, size in zip(ends, sizes, strict=True)],
+        )
+
+    def finish(self, requests: Requests, tell: Tell) -> Fault | None:
         """Have the channels serve what is under way; the first fault.
 
         Args:
+            requests: `requests` says which these are.
             tell: Told of each operation that somebody is told of: its number, the operation and
                 when engines were free, shape (engines, rows, columns).
         """
         under_way, self._under_way = self._under_way, []
         self._come.clear()
         fault: Fault | None = None
-        for each, come in zip(under_way, self._serve(under_way), strict=True):
-            full = _write(each.moved, self._channels.answered, self._state, self._scratch, come)
-            fault = fault or each.taken.fault(each.fault or full)
+        for each, come in zip(under_way, self._serve(under_way, requests), strict=True):
+            of = each.of
+            full = _write(of.moved, self._channels.answered, self._state, self._scratch, come)
+            fault = fault or of.taken.fault(each.fault or full)
             if each.engines is not None:
-                tell(each.taken.number, each.operation, each.engines)
+                tell(of.taken.number, of.operation, each.engines)
         return fault
 
-    def _serve(self, under_way: list[UnderWay]) -> list[Times]:
+    def _serve(self, under_way: list[UnderWay], requests: Requests) -> list[Times]:
         """When answers could be written at the tiles, of each operation as its requests."""
-        if not under_way:
-            return []
-        channels = self._channels
-        tiles = [np.ix_(each.moved.rows, each.moved.columns.indices) for each in under_way]
+        law, laws, number, way, parts = requests
         asked = np.concatenate([each.asked.ravel() for each in under_way])
-        number, way = (
-            np.concatenate([of[at].ravel() for at in tiles])
-            for of in (channels.number, channels.way_cycles)
-        )
-        laws = np.array([_figures(each.law) for each in under_way], dtype=np.int64)
-        law = np.repeat(np.arange(len(under_way)), [each.asked.size for each in under_way])
         # A tile with a channel of its own asks in the order of the program.
         order = np.arange(len(asked)) if self._edge.at_tiles else np.argsort(asked, kind="stable")
         come = np.empty(len(asked), dtype=np.int32)
-        _answer(order, asked, law, laws, number, way, channels, come)
-        ends = np.cumsum([each.asked.size for each in under_way])
-        parts = np.split(come, ends[:-1])
-        return [part.reshape(each.asked.shape) for part, each in zip(parts, under_way, strict=True)]
+        _answer(order, asked, law, laws, number, way, self._channels, come)
+        return [
+            come[part].reshape(each.asked.shape)
+            for part, each in zip(parts, under_way, strict=True)
+        ]
 
     def _law(self, operation: OffChip) -> OffChipLaw:
         make = load_law if operation.loads else store_law
         return make(self._timing, self._edge, operation.flits)
+
+
+@lru_cache(64)  # kernels of a chip have them in common
+def _places(edge: Edge, turned: bool) -> tuple[Times, Indices]:
+    """How far from each tile its channel is, and which one that is; shape (rows, columns)."""
+    tiles = [[(row, col) for col in range(edge.cols)] for row in range(edge.rows)]
+    hops = np.array([[edge.hops(tile) for tile in line] for line in tiles], dtype=np.int32)
+    number = np.array([[edge.channel(tile) for tile in line] for line in tiles])
+    if turned:
+        hops, number = hops.T, number.T
+    return np.ascontiguousarray(hops), np.ascontiguousarray(number)
 
 
 def _meet(one: TileSet, other: TileSet) -> bool:

@@ -9,25 +9,25 @@ all that moves beside blocks of off-chip memory (`tlm.engines.lt.contention`).
 from collections.abc import Callable
 from functools import partial
 from itertools import groupby
-
-import numpy as np
+from typing import Any
 
 from tlm.engines.lt.batch import Batch
 from tlm.engines.lt.behind import Behind
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
-from tlm.engines.lt.contention.graph import end_transfer
 from tlm.engines.lt.contention.held import Held, Taken, kept, may_meet, meet
 from tlm.engines.lt.contention.multicast_graph import joins
-from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
+from tlm.engines.lt.contention.multicasts import most_under_way
 from tlm.engines.lt.contention.ordered import OrderedLinks
-from tlm.engines.lt.contention.sends import MOST_TOGETHER, SharedLinks
+from tlm.engines.lt.contention.sends import MOST_TOGETHER
 from tlm.engines.lt.cycle_tables import CycleTables
 from tlm.engines.lt.form import Scan, scan
 from tlm.engines.lt.load import OffChipTimes
-from tlm.engines.lt.memory import check_links_memory, check_memory
-from tlm.engines.lt.state import TileSlot, Times, engine_ends
+from tlm.engines.lt.machine import Fixed, Machine, Note
+from tlm.engines.lt.memory import check_memory
+from tlm.engines.lt.script import Calls, Script, keep_script
+from tlm.engines.lt.state import TileSlot
 from tlm.engines.lt.step import Pools
-from tlm.engines.lt.tokens import Fault, Places, TokenFaultError, Units
+from tlm.engines.lt.tokens import Places, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
@@ -49,7 +49,6 @@ _MOST_BEHIND = 2**8
 _MOST_PACKETS = 2**28
 """That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
 
-_Note = Callable[[int, Operation, Times, Times], object]
 Progress = Callable[[int, int], object]
 """Told now and then how many operations are done, and of how many."""
 
@@ -67,7 +66,8 @@ def run_lt(
 ) -> Outcome:
     """Run a program on one local clock per tile.
 
-    The program is read twice: for its form, and to run it.
+    The program is read twice: for its form, and to run it. A short one that has run so before is
+    not read again.
 
     Args:
         program: What to run.
@@ -75,8 +75,8 @@ def run_lt(
         threads: Threads that share the grid; the outcome is the same for any number.
         recorder: Is told of operations and transfers of its region. Operations are then done one
             by one, which takes longer and changes no time.
-        progress: Hears of operations done, after each taken up and at the end; all go at much the
-            same pace.
+        progress: Hears of operations done, after each taken up and at the end, all at much the
+            same pace; of a program that is not read again at the end alone.
         memory_bytes: The run may take so many; None: what the machine has to spare.
         queues: Costs of the tiles' network interfaces: of these launches count. Two transfers of
             a tile are under way, so that one is launched while another leaves.
@@ -96,17 +96,26 @@ def run_lt(
         raise InputError(
             f"outstanding: found {queues.outstanding}; allowed at level lt: {_OUTSTANDING}"
         )
+    tell = progress or (lambda done, of: None)
+    known: dict[Any, Script] = (
+        program.found.scripts if recorder is None and memory_bytes is None else {}
+    )
+    key = (timing, queues.launch_cycles, threads, offchip)
+    if (script := known.get(key)) is not None:
+        outcome = script.run()
+        tell(script.operations, script.operations)
+        return outcome
     check_memory(program, memory_bytes)
     launch, form = queues.launch_cycles, scan(program)
-    tell = progress or (lambda done, of: None)
-    run = _LooseRun(program, timing, form, threads, launch, memory_bytes, offchip)
-    if recorder is not None:
-        run.note = partial(note_operation, recorder, timing, launch)
+    note = None if recorder is None else partial(note_operation, recorder, timing, launch)
+    run = _LooseRun(program, timing, form, threads, launch, memory_bytes, offchip, note)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         tell(number + 1 - run.held, form.operations)
-    outcome = run.outcome()
+    outcome, script = run.end()
     tell(form.operations, form.operations)
+    if script is not None:
+        keep_script(known, key, script)
     return outcome
 
 
@@ -122,11 +131,9 @@ class _LooseRun:
         launch_cycles: int,
         memory_bytes: int | None,
         offchip: Edge | None,
+        note: Note | None,
     ) -> None:
-        self.note: _Note | None = None
-        self._program, self._memory_bytes = program, memory_bytes
-        self._timing = timing
-        self._launch_cycles = launch_cycles
+        self._launch_cycles, self._operations = launch_cycles, form.operations
         self._turned = form.turned
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
         both = len(form.computing) == len(COMPUTING)
@@ -134,14 +141,12 @@ class _LooseRun:
         self._units = Units(
             program.tokens, form.queued, TileSlot.FIRST_TOKEN if both else TileSlot.OVERLAP
         )
-        self._state = np.empty((rows, self._units.slots, cols), dtype=np.int32)
-        self._units.set_initial(self._state)
+        first = self._units.initial
         # Of transfers this engine counts from their first flits, which leave no earlier.
-        self._state[:, Engine.TRANSFER] = launch_cycles
+        first[Engine.TRANSFER] = launch_cycles
         self._pools = Pools()
         self._builder = Builder(timing, self._pools, launch_cycles)
         self._tables = CycleTables(rows, cols, turned=form.turned)
-        self._batch = Batch(self._state, self._pools, self._tables, threads)
         self._bound_cycles = 0
         # Of other routers, and where it would take minutes, only ports contend.
         followed = timing.cut_through and timing.link_interval_cycles == 1
@@ -149,22 +154,42 @@ class _LooseRun:
         followed &= packets <= _MOST_PACKETS
         meets = followed and form.multicasts > 0
         self._held = Held(most_under_way(rows, cols) if meets else 0)
-        self._links: MulticastLinks | None = None
         self._sends: list[Taken] = []
         self._together = 0
-        self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
         self._behind = Behind(rows, cols, turned=form.turned)
-        self._offchip, self._ordered = None, None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
-            if followed and offchip.fills_links and OrderedLinks.takes(program):
-                self._ordered = OrderedLinks(
-                    program, timing, launch_cycles, self._slots(), offchip, memory_bytes
-                )
-                return
-            self._offchip = OffChipTimes(
-                timing, offchip, launch_cycles, self._state, turned=form.turned
-            )
+        self._machine = Machine(
+            Fixed(
+                program=program,
+                timing=timing,
+                launch_cycles=launch_cycles,
+                threads=threads,
+                memory_bytes=memory_bytes,
+                offchip=offchip,
+                ordered=offchip is not None
+                and followed
+                and offchip.fills_links
+                and OrderedLinks.takes(program),
+                turned=form.turned,
+                both=both,
+                first=first,
+                pools=self._pools,
+                tables=self._tables,
+                told_fault=self._units.fault,
+            ),
+            note,
+        )
+        self._offchip, self._ordered = self._machine.offchip, self._machine.ordered
+        self._batch = Batch(self._machine.state.shape, threads)
+        # Those of a long program are not kept, no more than its operations are.
+        self._calls: Calls | None = None if program.found.operations is None else []
+
+    def _do(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Have the machine do something, and note it."""
+        if self._calls is not None:
+            self._calls.append((call, arguments))
+        call(self._machine, *arguments)
 
     @property
     def held(self) -> int:
@@ -219,18 +244,16 @@ class _LooseRun:
         taken = self._held.first()
         meets = may_meet(taken.operation)
         others = self._held.multicasts() if meets else []
-        under_way = meets and self._links is not None and len(self._links) > 0
+        links = self._machine.links
+        under_way = meets and links is not None and len(links) > 0
         if not under_way and not any(meet(taken.operation, each.operation) for each in others):
             self._do_alone(taken)
             return
         self._flush()
-        if self._links is None:
-            check_links_memory(self._program, self._memory_bytes)
-            self._links = MulticastLinks(self._timing, self._launch_cycles, self._slots())
         for each in [taken, *others]:
-            if each not in self._links:
-                self._refuse(self._links.start(each))
-        self._refuse(self._links.finish(taken, self.note))
+            if links is None or each not in links:
+                self._do(Machine.begin, each)
+        self._do(Machine.end, taken)
         self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
         self._keep_in_range(taken.number, 0)
 
@@ -243,7 +266,9 @@ class _LooseRun:
         if not self._batch.takes(built):
             self._flush()
         self._batch.add(number, operation, built)
-        self._tell(number, operation)
+        if self._machine.note is not None:
+            self._flush()
+            self._machine.tell(number, operation)
 
     def _do_sends(self) -> None:
         """Take up sends and the work between them: over the links that they share, if they do.
@@ -254,37 +279,39 @@ class _LooseRun:
         waiting, self._sends, self._together = self._sends, [], 0
         groups = [
             [*numbers]
-            for sends, numbers in groupby(range(len(waiting)), lambda n: _is_send(waiting[n]))
-            if sends
+            for are_sends, numbers in groupby(range(len(waiting)), lambda n: _is_send(waiting[n]))
+            if are_sends
         ]
-        shares = self._shared.share([[waiting[n].operation for n in group] for group in groups])
+        shares = self._machine.shared.share(
+            [[waiting[n].operation for n in group] for group in groups]
+        )
         sharing = [group for group, shared in zip(groups, shares, strict=True) if shared]
         first, end = (sharing[0][0], sharing[-1][-1] + 1) if sharing else (0, 0)
         together = waiting[first:end]
-        if together and not self._shared.follows([each.operation for each in together]):
+        if together and not self._machine.shared.follows([each.operation for each in together]):
             first = end = 0
         for taken in waiting[:first]:
             self._do_alone(taken)
         if first < end:
-            self._do_together(together, self._shared)
+            self._do_together(together, ordered=False)
         for taken in waiting[end:]:
             self._do_alone(taken)
 
     def _do_ordered(self) -> None:
         """Do what goes through the network in order of time with blocks of off-chip memory."""
         if self._ordered is not None and len(self._ordered):
-            self._do_together(self._ordered.all(), self._ordered)
+            self._do_together(self._ordered.all(), ordered=True)
 
-    def _do_together(self, together: list[Taken], links: SharedLinks | OrderedLinks) -> None:
+    def _do_together(self, together: list[Taken], *, ordered: bool) -> None:
         """Do transfers, and work between them, in the network."""
         self._flush()
-        ends = self._slots(), self._launch_cycles
-        for taken, done in zip(together, links.carry(together), strict=True):
+        self._do(Machine.carry, together, ordered)
+        for place, taken in enumerate(together):
             if isinstance(taken.operation, Work):
                 self._do_alone(taken)
                 continue
             self._flush()
-            self._refuse(end_transfer(*ends, taken, done, self.note))
+            self._do(Machine.end_transfer, taken, place)
         self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
         self._keep_in_range(together[-1].number, 0)
 
@@ -303,7 +330,7 @@ class _LooseRun:
         settle = not self._behind and not busy
         places = self._places(number, operation, settle=settle)
         for part in free:
-            offchip.start(Taken(number, part, places), told=self.note is not None)
+            self._do(Machine.ask, offchip.move(Taken(number, part, places)))
         for part in busy:
             self._behind.append(Taken(number, part, places))
 
@@ -319,14 +346,14 @@ class _LooseRun:
         if offchip is None or not len(offchip):
             return
         while len(offchip):
-            self._refuse(offchip.finish(self._tell_access))
+            self._do(Machine.answer, offchip.requests())
             for taken in self._behind.all():
                 if not isinstance(taken.operation, Send | Work):
                     self._do_sends()
                 if isinstance(taken.operation, OffChip):
                     self._do_taken()
                     self._keep_in_range(taken.number, offchip.longest_cycles(taken.operation))
-                    offchip.start(taken, told=self.note is not None)
+                    self._do(Machine.ask, offchip.move(taken))
                 elif self._waits(taken.operation, offchip):
                     self._do_sends()
                     self._behind.append(taken)
@@ -334,49 +361,14 @@ class _LooseRun:
                     self._take_up(taken)
         self._units.settle()
 
-    def _tell_access(self, number: int, operation: OffChip, engines: Times) -> None:
-        """Show who looks on what has come of blocks that were moved."""
-        assert self.note is not None
-        sent = operation.of_flits(operation.sent_flits).within_tiles()
-        as_tiles = engines.swapaxes(1, 2) if self._turned else engines
-        self.note(number, sent, as_tiles, self._arrivals())
-
-    def _tell(self, number: int, operation: Operation) -> None:
-        """Show who looks on what has come of an operation."""
-        if self.note is not None:
-            self._flush()
-            slots = self._slots()
-            ends = engine_ends(slots, self._launch_cycles)
-            self.note(number, operation, ends, slots[TileSlot.PORT])
-
-    def _arrivals(self) -> Times:
-        """When something has come to the tiles last."""
-        ports = self._slots()[TileSlot.PORT]
-        return ports if self._offchip is None else self._offchip.arrivals(ports)
-
-    def _slots(self) -> Times:
-        """The state as the tiles lie: shape (slots, rows, columns)."""
-        return self._as_tiles(self._state)
-
-    def _as_tiles(self, state: Times) -> Times:
-        return state.transpose((1, 2, 0) if self._turned else (1, 0, 2))
-
-    def outcome(self) -> Outcome:
-        """The times after the last operation."""
+    def end(self) -> tuple[Outcome, Script | None]:
+        """The times after the last operation, and the script of a short program."""
         self._do_all()
-        slots = self._slots()
-        ends = engine_ends(slots, self._launch_cycles).astype(np.int64, order="C")
-        arrived = np.array(self._arrivals(), dtype=np.int64, order="C")
-        matrix_busy, computed = map(np.ascontiguousarray, self._tables.busy_cycles())
-        computed += matrix_busy
-        if self._beside:
-            computed -= slots[TileSlot.OVERLAP]
-        return Outcome(
-            engine_end_cycle=ends,
-            last_arrival_cycle=np.maximum(arrived, 0, out=arrived),
-            matrix_busy_cycles=matrix_busy,
-            compute_busy_cycles=computed,
-        )
+        busy_cycles = self._tables.busy_cycles()
+        outcome, script = self._machine.outcome(busy_cycles), None
+        if self._calls is not None:
+            script = Script(self._operations, self._machine.fixed, self._calls, busy_cycles)
+        return outcome, script
 
     def _places(self, number: int, operation: Operation, *, settle: bool = True) -> Places:
         """Where the units lie that an operation takes and gives, by field.
@@ -409,10 +401,12 @@ class _LooseRun:
         if self._tables.full:
             self._flush()
             self._tables.clear()
+            self._calls = None  # these tables mean nothing any more
         if self._pools.entries > _POOLED_ENTRIES:
             self._flush()
             self._pools.clear()
             self._builder.forget()
+            self._calls = None
 
     def _do_all(self) -> None:
         """Do all operations taken up."""
@@ -429,22 +423,16 @@ class _LooseRun:
 
     def _flush(self) -> None:
         """Do the operations of a batch."""
-        self._refuse(self._batch.run())
-
-    def _refuse(self, fault: Fault | None) -> None:
-        if fault:
-            number, operation, slot = fault
-            raise InputError(f"{operation.called(number)} {self._units.fault(slot)}")
+        batch = self._batch.end()
+        if batch is not None:
+            self._do(Machine.sweep, batch)
 
     def _keep_in_range(self, number: int, longest: int) -> None:
         """No time exceeds the sum of the operations' longest; look closer when that is large."""
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
             self._flush()
-            latest = int(self._state[:, : TileSlot.PORT + 1].max())
-            if self._offchip is not None:
-                latest = max(latest, self._offchip.latest_cycle) + self._offchip.longest_under_way
-            self._bound_cycles = latest + longest
+            self._bound_cycles = self._machine.latest_cycle + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")
 

@@ -56,15 +56,16 @@ class Units:
             for _ in range(token.initial):
                 self._add((name,), self._free.pop())
 
-    def set_initial(self, state: Times) -> None:
-        """Set the state before a program: shape (rows, slots, columns)."""
+    @property
+    def initial(self) -> Times:
+        """Times of any tile before a program: shape (slots, 1)."""
         row = np.zeros((self.slots, 1), dtype=np.int32)
         row[[TileSlot.PORT, TileSlot.BUSY]] = FROM_THE_START
         for name, (slot, depth) in self._queues.items():
             row[slot : slot + depth] = EMPTY
             row[slot : slot + self._tokens[name].initial] = FROM_THE_START
         row[list(self._sharers)] = FROM_THE_START
-        state[:] = row
+        return row
 
     def take(self, names: tuple[str, ...]) -> tuple[Place, ...]:
         """Places from which a step takes units.

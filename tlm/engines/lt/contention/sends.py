@@ -67,6 +67,7 @@ class SharedLinks:
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
         self._router = router_of(timing, program.cols, launch_cycles)
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
+        self._has_room = False
         self._ways: Table | None = None
 
     def share(self, groups: Sequence[Sequence[Operation]]) -> list[bool]:
@@ -102,13 +103,13 @@ class SharedLinks:
             self._hops_left = 0
             return False
         self._hops_left -= hops
-        if self._ways is None:
+        if not self._has_room:
             together = min(MOST_TOGETHER, sum(len(each.near) for each in operations))
             shortest = min(each.flits for each in sends)
             packets = packets_in_buffer(self._router, together, shortest)
             check_shared_memory(self._program, together, packets, self._memory_bytes)
             unicast_packets.ready()
-            self._ways = fresh_ways(self._program.rows * self._program.cols)
+            self._has_room = True
         return True
 
     def carry(self, together: Sequence[Taken]) -> list[Done]:
@@ -116,7 +117,8 @@ class SharedLinks:
 
         The run's state is left as it is, but for what it knows of ports.
         """
-        assert self._ways is not None
+        if self._ways is None:
+            self._ways = fresh_ways(self._program.rows * self._program.cols)
         rows, waits = Graph(self._times, self._timing, self._launch_cycles).of(together)
         transfers = rows[rows[:, Crossing.WORKER] == 0]
         ports = self._ways[MeshPort.LOCAL :: PORTS]
