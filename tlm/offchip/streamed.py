@@ -7,8 +7,9 @@ time of its last flit follows from what came before. No burst is an event.
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
-from math import ceil
+from functools import cache, lru_cache
+from math import gcd
+from typing import NamedTuple
 
 from simpy import Environment
 
@@ -30,6 +31,34 @@ def are_streamed(program: Program, edge: Edge) -> bool:
         return False
     moved = (each for each in program.built() if isinstance(each, OffChip))
     return sum(edge.units(each.flits) for each in moved) <= edge.timing.queue_depth
+
+
+class Ratio(NamedTuple):
+    """A time: cycles and a part of one, in lowest terms (`Fraction` takes ten times as long)."""
+
+    numerator: int
+    denominator: int = 1
+
+    @classmethod
+    def of(cls, numerator: int, denominator: int) -> "Ratio":
+        """Of any terms."""
+        common = gcd(numerator, denominator)
+        return cls(numerator // common, denominator // common)
+
+    @property
+    def ceil(self) -> int:
+        """Rounded up."""
+        return -(-self.numerator // self.denominator)
+
+    def latest(self, other: "Ratio") -> "Ratio":
+        """The later one."""
+        later = other.numerator * self.denominator > self.numerator * other.denominator
+        return other if later else self
+
+    def plus(self, other: "Ratio") -> "Ratio":
+        """The sum."""
+        numerator = self.numerator * other.denominator + other.numerator * self.denominator
+        return Ratio.of(numerator, self.denominator * other.denominator)
 
 
 class StreamedNode:
@@ -54,7 +83,7 @@ class StreamedNode:
         self._env, self._timing = env, timing
         self._unit_bytes, self._unit_flits = unit_bytes, unit_flits
         self._asks_from = 0
-        self._bus_free: int | Fraction = 0  # cycle, and part of one
+        self._bus_free = Ratio(0)
         self._left = 0  # when the last answer has
 
     def load(
@@ -72,15 +101,15 @@ class StreamedNode:
         asked = max(now, self._asks_from)
         asks = [(0, asked), (units - 1, asked + units - 1)]
         begun, step = self._serve(units, asks, writes=False)
-        cycle, part = divmod(begun, 1)
+        cycle, part = divmod(begun.numerator, begun.denominator)
         first, whole = asked + self._timing.latency_cycles, step.denominator
         self._left = _last_leaves(
             self._left,
-            int(cycle),
-            ceil(part * whole),
+            cycle,
+            -(-part * whole // begun.denominator),
             step.numerator,
             whole,
-            first + ceil(step),
+            first + step.ceil,
             units,
             self._unit_flits,
             flits - (units - 1) * self._unit_flits,
@@ -100,13 +129,13 @@ class StreamedNode:
         came = ((0, first), (units - 2, now - 1 - last), (units - 1, now - 1))
         asks = [(unit, max(cycle, self._asks_from + unit)) for unit, cycle in came if unit >= 0]
         self._serve(units, asks, writes=True)
-        done = ceil(self._bus_free)
+        done = self._bus_free.ceil
         self._left = (self._left if self._left >= done else done + 1) + 1
         self._call(arrived)
 
     def _serve(
         self, units: int, asks: list[tuple[int, int]], *, writes: bool
-    ) -> tuple[int | Fraction, Fraction]:
+    ) -> tuple[Ratio, Ratio]:
         """Have the data bus serve a block.
 
         Args:
@@ -118,18 +147,29 @@ class StreamedNode:
         Returns:
             When the bus begins with it, and cycles of a burst.
         """
-        timing = self._timing
-        busy = timing.busy_bytes(units * self._unit_bytes, writes=writes)
-        step = Fraction(busy, units) / timing.bytes_per_cycle
-        begun = max(asks[0][1] + timing.latency_cycles, self._bus_free)
-        rests = [cycle + timing.latency_cycles + (units - unit) * step for unit, cycle in asks]
-        self._bus_free, self._asks_from = max(begun + units * step, *rests), asks[-1][1] + 1
+        latency = self._timing.latency_cycles
+        step = _burst_cycles(self._timing, self._unit_bytes, units, writes)
+        begun = self._bus_free.latest(Ratio(asks[0][1] + latency))
+        free = begun.plus(Ratio.of(units * step.numerator, step.denominator))
+        for unit, cycle in asks:
+            rest = (units - unit) * step.numerator
+            come = (cycle + latency) * step.denominator
+            free = free.latest(Ratio(come + rest, step.denominator))
+        self._bus_free, self._asks_from = free, asks[-1][1] + 1
         return begun, step
 
     def _call(self, arrived: Callable[[], object]) -> None:
         event = self._env.timeout(self._left - int(self._env.now))
         assert event.callbacks is not None
         event.callbacks.append(lambda _: _do(arrived))
+
+
+@lru_cache(2**12)  # blocks of few lengths come again and again
+def _burst_cycles(timing: ChannelTiming, unit_bytes: int, units: int, writes: bool) -> Ratio:
+    """Cycles of the data bus for each of so many bursts of a block."""
+    busy = timing.busy_bytes(units * unit_bytes, writes=writes)
+    step = Fraction(busy, units) / timing.bytes_per_cycle
+    return Ratio(step.numerator, step.denominator)
 
 
 @compiled

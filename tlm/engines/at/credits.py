@@ -6,7 +6,7 @@ their way undisturbed.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -28,6 +28,7 @@ from tlm.tiles.timing import QueueTiming
 
 #: Who learns of which unit.
 Credit = tuple[Tile, Unit]
+_NO_CREDITS: list[list[Credit]] = [[]]
 
 
 class Credits(Protocol):
@@ -36,7 +37,7 @@ class Credits(Protocol):
     def learn(self, unit: Unit, tile: Tile) -> Iterator[Event]:
         """Wait until a tile knows of a unit."""
 
-    def end(self, step: Step) -> Iterator[Event]:
+    def end(self, step: Step) -> Iterable[Event]:
         """Wait until an operation whose engine is done with it may end."""
 
     def given_by(self, step: Step) -> list[list[Credit]]:
@@ -72,13 +73,13 @@ class UndisturbedCredits:
         if known > self._env.now:
             yield self._env.timeout(known - self._env.now)
 
-    def end(self, step: Step) -> Iterator[Event]:
+    def end(self, step: Step) -> Iterable[Event]:
         """Wait for nothing."""
-        return iter(())
+        return ()
 
     def given_by(self, step: Step) -> list[list[Credit]]:
         """None: all is known from the units' times."""
-        return [[]]
+        return _NO_CREDITS
 
     def send(self, step: Step, credits: list[Credit]) -> None:
         """Nothing to send."""

@@ -4,13 +4,13 @@ The network is an `Interconnect` advanced in step with SimPy (`SimpyNetwork`).
 """
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
 import simpy
 
-from tlm.engines.at.credits import CreditMesh, Credits, UndisturbedCredits
+from tlm.engines.at.credits import Credit, CreditMesh, Credits, UndisturbedCredits
 from tlm.engines.at.relay import Relays
 from tlm.engines.at.shared_tiles import SharedTiles
 from tlm.engines.at.starts import Starts
@@ -206,8 +206,11 @@ class _Processes:
             under_way.append(self._env.process(sent))
             yield words_read
 
-    def _take(self, step: Step) -> _Process:
-        for unit in step.takes:
+    def _take(self, step: Step) -> Iterable[simpy.Event]:
+        return self._awaited(step.takes) if step.takes else ()
+
+    def _awaited(self, units: list[Unit]) -> _Process:
+        for unit in units:
             awaited = self._units.awaited(unit)
             if awaited is not None:
                 yield awaited
@@ -262,7 +265,7 @@ class _Processes:
 
     def _end(self, step: Step, start: int) -> None:
         end = int(self._env.now)
-        self._times.ends[step.engine][step.tile] = end
+        self._times.ends[step.engine, step.tile] = end
         if self._recorder is not None:
             label = step.operation.label
             span = EngineSpan(step.number, label, step.engine, step.tile, start, end)
@@ -270,13 +273,17 @@ class _Processes:
         self._units.give(step.gives)
         self._credits.send(step, self._credits.given_by(step)[0])
 
-    def _end_rest(self, step: Step) -> _Process:
+    def _end_rest(self, step: Step) -> Iterable[simpy.Event]:
         """Give the credits that are too many for a step's own end, by waits behind it."""
-        for credits in self._credits.given_by(step)[1:]:
+        rest = self._credits.given_by(step)[1:]
+        return self._give_credits(step, rest) if rest else ()
+
+    def _give_credits(self, step: Step, rest: list[list[Credit]]) -> _Process:
+        for credits in rest:
             yield from self._starts.turn(step.tile, step.engine)
             yield self._env.timeout(self._queues.least_work_cycles)
             yield from self._credits.end(step)
-            self._times.ends[step.engine][step.tile] = self._env.now
+            self._times.ends[step.engine, step.tile] = int(self._env.now)
             self._credits.send(step, credits)
 
     def _goal(self, step: TransferStep) -> TileSet | packets.ReductionGoal:
@@ -294,7 +301,7 @@ class _Processes:
         self, step: TransferStep, start: int, tile: Tile, units: list[Unit], _node: int
     ) -> None:
         """A transfer has been written at a tile."""
-        self._times.arrived[tile] = self._env.now
+        self._times.arrived[tile] = int(self._env.now)
         if self._recorder is not None:
             way = step.number, step.operation.label, step.tile, tile, step.flits
             self._recorder.transfer(TransferSpan(*way, start, int(self._env.now)))

@@ -1,6 +1,6 @@
 """Starts of operations at tiles whose sequencer starts one in a cycle."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from simpy import Event
@@ -28,10 +28,11 @@ class Starts:
         self._waiting: dict[Tile, dict[Engine, Event]] = {}
         self._last: dict[Tile, int] = {}
 
-    def turn(self, tile: Tile, engine: Engine) -> Generator[Event, Any, None]:
+    def turn(self, tile: Tile, engine: Engine) -> Iterable[Event]:
         """Wait until an engine that could start may."""
-        if not self._take_turns:
-            return
+        return self._wait(tile, engine) if self._take_turns else ()
+
+    def _wait(self, tile: Tile, engine: Engine) -> Generator[Event, Any, None]:
         waiting = self._waiting.setdefault(tile, {})
         waiting[engine] = self._env.event()
         if len(waiting) == 1:

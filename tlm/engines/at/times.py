@@ -1,5 +1,8 @@
 """What is kept of a run at level at: when engines and arrivals ended, how long tiles computed."""
 
+from collections import defaultdict
+from dataclasses import dataclass
+
 import numpy as np
 from simpy import Environment
 
@@ -8,23 +11,30 @@ from tlm.program import Engine, Program
 from tlm.program.operations import COMPUTING, Tile
 
 
+@dataclass(slots=True)
+class _Computing:
+    """Of a tile: how many of its engines compute, since when, and all cycles of that so far."""
+
+    engines: int = 0
+    since: int = 0
+    cycles: int = 0
+    matrix_cycles: int = 0
+
+
 class RunTimes:
     """Times of a run, all in cycles.
 
     Attributes:
-        ends: Shape (engines, rows, columns): when each engine ended its last operation.
-        arrived: Shape (rows, columns): when the last transfer into a tile was written.
+        ends: When engines of tiles ended their last operations.
+        arrived: When the last transfers into tiles were written.
     """
 
     def __init__(self, env: Environment, program: Program) -> None:
-        self._env = env
-        shape = (program.rows, program.cols)
-        self.ends = np.zeros((len(Engine), *shape), dtype=np.int64)
-        self.arrived = np.zeros(shape, dtype=np.int64)
-        self._matrix_busy = np.zeros(shape, dtype=np.int64)
-        self._computed = np.zeros(shape, dtype=np.int64)
-        self._computing = np.zeros(shape, dtype=np.int64)
-        self._computing_since = np.zeros(shape, dtype=np.int64)
+        self._env, self._shape = env, (program.rows, program.cols)
+        # No arrays: to set one number in them takes longer.
+        self.ends: dict[tuple[Engine, Tile], int] = {}
+        self.arrived: dict[Tile, int] = {}
+        self._computing: defaultdict[Tile, _Computing] = defaultdict(_Computing)
 
     def begin_work(self, tile: Tile, engine: Engine) -> None:
         """Note that an engine begins to work."""
@@ -36,15 +46,24 @@ class RunTimes:
         if engine in COMPUTING:
             self._compute(tile, -1)
         if engine is Engine.MATRIX:
-            self._matrix_busy[tile] += int(self._env.now) - start
+            self._computing[tile].matrix_cycles += int(self._env.now) - start
 
     def _compute(self, tile: Tile, more: int) -> None:
         """Count the cycles in which any of the computing engines works."""
-        if self._computing[tile] > 0:
-            self._computed[tile] += int(self._env.now) - self._computing_since[tile]
-        self._computing[tile] += more
-        self._computing_since[tile] = self._env.now
+        own, now = self._computing[tile], int(self._env.now)
+        if own.engines > 0:
+            own.cycles += now - own.since
+        own.engines += more
+        own.since = now
 
     def outcome(self) -> Outcome:
         """What the run has yielded."""
-        return Outcome(self.ends, self.arrived, self._matrix_busy, self._computed)
+        ends = np.zeros((len(Engine), *self._shape), dtype=np.int64)
+        arrived, matrix_busy, computed = np.zeros((3, *self._shape), dtype=np.int64)
+        for (engine, tile), end in self.ends.items():
+            ends[engine][tile] = end
+        for tile, time in self.arrived.items():
+            arrived[tile] = time
+        for tile, own in self._computing.items():
+            matrix_busy[tile], computed[tile] = own.matrix_cycles, own.cycles
+        return Outcome(ends, arrived, matrix_busy, computed)

@@ -1,6 +1,7 @@
 """Layout of the compiled mesh's records, and the mesh after reset."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,6 +37,9 @@ from tlm.interconnect.zero_load import ARBITERS, CHANNELS, FORKS, UNIT_CHOICES, 
 #: Port by which a node is seen from its neighbour in a direction.
 _FACING = (MeshPort.LOCAL, MeshPort.SOUTH, MeshPort.WEST, MeshPort.NORTH, MeshPort.EAST)
 
+_SMALL = 2**8
+"""Nodes of meshes that are copied: kernels of an iteration run on few of them, each many times."""
+
 
 def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> Int32s:
     """All records of a mesh after reset.
@@ -46,6 +50,16 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
         timing: What its routers are like.
         reductions: Whether there are reduction units, and buffers for operands.
     """
+    if rows * cols > _SMALL:
+        return _reset(rows, cols, timing, reductions)
+    kept = _kept_reset(rows, cols, timing, reductions)
+    m = aligned_zeros(kept.shape)
+    m[:] = kept
+    return m
+
+
+def _reset(rows: int, cols: int, timing: NocTiming, reductions: bool) -> Int32s:
+    """`new_mesh`, made anew."""
     nodes = rows * cols
     depth = max(timing.output_depth, timing.tile_places)
     slots = SLOTS if reductions or depth > 0 else PORTS
@@ -103,6 +117,9 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     _set_buffers(m)
     _set_events(m)
     return m
+
+
+_kept_reset = lru_cache(16)(_reset)
 
 
 def _whole_lines(columns: int) -> int:
