@@ -1,7 +1,7 @@
 """Speed of small programs: all kernels of a prompt on groups of tiles, each run for itself.
 
-Each kernel is planned and built once. A run is all that ``wafertlm iteration`` does for a kernel:
-with off-chip memory it runs twice, the second time without, to tell what waits for memory.
+Each kernel is planned and built once. As ``wafertlm iteration`` does, one run of each that is alike
+is made twice, the second time without off-chip memory, to tell what waits for that.
 """
 
 from collections.abc import Sequence
@@ -62,4 +62,5 @@ def _row(noc: str, memory: str, target: float, most: int | None, runs: int, done
 def _run_all(setups: Sequence[tuple[Setup, int]]) -> None:
     for setup, times in setups:
         for _ in range(times):
-            run_setup(setup)
+            ran = run_setup(setup)
+        ran.settled()

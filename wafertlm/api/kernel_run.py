@@ -92,7 +92,7 @@ def kernel_run(options: KernelOptions, execute: Execute) -> KernelRun:
     """
     with stopwatch() as watch:
         setup = resolve(options)
-        ran = run_setup(setup, execute(setup, watch))
+        ran = run_setup(setup, execute(setup, watch)).settled()
     return KernelRun(result=ran.record(watch.times), ran=ran)
 
 

@@ -64,6 +64,6 @@ def _run(
         key = setup.options, setup.place, each.mapped.plan
         if key not in alike:
             with named(each.operator):
-                alike[key] = run_setup(setup, execution)
+                alike[key] = run_setup(setup, execution).settled()
         kernels.append(Ran(each.operator, each.mapped, each.times, alike[key], each.tiles))
     return kernels

@@ -1,9 +1,10 @@
 """What came of a kernel's run: its cycles, what they went into, their error and their origin."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,41 +29,47 @@ from workloads.machine.spent import Spent
 from workloads.studies.profiles import profile_error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelResult:
     """A kernel's figures.
 
     Attributes:
         setup: What ran.
-        spent: What the tile that ends last did.
+        ran: What the tile that ends last did.
+        waited: Finds by how many cycles the run would be shorter if off-chip memory cost nothing;
+            None: ``ran`` tells it already.
         alone: Whether jobs took as long as by themselves.
         network: Which network in Verilog it was; of a model at level `at` whose tiles' banks do
             not count, how long packets stood in line for outputs; None of others.
         memory: What off-chip memory did; None if its time was not counted.
         maps: Arrays over the tiles, shape (rows, columns); empty at level `perf`. With a table of
             tiles from the first tile that is used to the last; those out of use have no times.
-        error: ``level_pct``, of the levels used against our RTL, of a foreign chip against level
-            `at` at its constants, and ``profile_pct``, of the chip's profile; None where nothing
-            was compared. Where it was, ``nearest_pct`` is that of the case nearest to the run,
-            ``worst_pct`` that of the kernel's worst.
     """
 
     setup: Setup
-    spent: Spent
+    ran: Spent
+    waited: Callable[[], int] | None = None
     alone: bool = False
     network: dict[str, Any] | None = None
     memory: dict[str, Any] | None = None
     maps: dict[str, Any] = field(default_factory=dict)
-    error: dict[str, float | None] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def error(self) -> dict[str, float | None]:
+        """``level_pct``, of the levels used, and ``profile_pct``, of the chip's profile.
+
+        The first is against our RTL, of a foreign chip against level `at` at its constants; None
+        where nothing was compared. Where it was, ``nearest_pct`` is that of the case nearest to the
+        run, ``worst_pct`` that of the kernel's worst.
+        """
         known: dict[str, float | None] = {"level_pct": None}
-        if (steps := self._steps) is not None:
-            found = level_error(steps, self.setup.plan.balance, self.cycles)
-            names = ("level_pct", "nearest_pct", "worst_pct")
-            known = dict(zip(names, found, strict=True))
-        profile = profile_error(self.setup.compared_as or "").pct
-        object.__setattr__(self, "error", known | {"profile_pct": profile})
+        with stale_allowed(self.setup.options.allow_stale):
+            if (steps := self._steps) is not None:
+                found = level_error(steps, self.setup.plan.balance, self.cycles)
+                names = ("level_pct", "nearest_pct", "worst_pct")
+                known = dict(zip(names, found, strict=True))
+            profile = profile_error(self.setup.compared_as or "").pct
+        return known | {"profile_pct": profile}
 
     @property
     def between(self) -> Between | None:
@@ -78,7 +85,23 @@ class KernelResult:
     @property
     def cycles(self) -> int:
         """Cycles of the chip's clock, of the whole run."""
-        return self.spent.all
+        return self.ran.all
+
+    @cached_property
+    def spent(self) -> Spent:
+        """What the tile that ends last did, and what it waited for: a run of its own tells that.
+
+        Who asks for no more than the cycles does not pay for it.
+        """
+        if self.waited is None:
+            return self.ran
+        with stale_allowed(self.setup.options.allow_stale):
+            return self.ran._replace(for_memory=self.waited())
+
+    def settled(self) -> Self:
+        """The same with all known that it takes runs to know: they are part of what it cost."""
+        assert self.spent.all == self.cycles
+        return self
 
     @property
     def seconds(self) -> float:

@@ -71,7 +71,7 @@ def _closed_form(setup: Setup) -> KernelResult:
     memory = KernelMemory("perf", edge).figures(setup.moved)
     matrix, vector = plan.tile_matrix_cycles, plan.tile_vector_cycles
     spent = Spent.in_closed_form(cycles, matrix, vector, without)
-    return KernelResult(setup=setup, spent=spent, memory=memory)
+    return KernelResult(setup=setup, ran=spent, memory=memory)
 
 
 def _whole_tiles(setup: Setup, execution: Execution) -> KernelResult:
@@ -84,7 +84,7 @@ def _whole_tiles(setup: Setup, execution: Execution) -> KernelResult:
         waited = memory_cycles(setup, Timed(on_tiles(setup.program, setup.tile), alone=False))
     return KernelResult(
         setup=setup,
-        spent=Spent.of(outcome, waited),
+        ran=Spent.of(outcome, waited),
         network=network,
         memory=KernelMemory(RTL, edge).figures(setup.moved),
         maps=_maps(setup, outcome, setup.program, execution),
@@ -93,16 +93,20 @@ def _whole_tiles(setup: Setup, execution: Execution) -> KernelResult:
 
 def _parts(setup: Setup, execution: Execution) -> KernelResult:
     """Network, engines and off-chip memory each at its level."""
-    timed, edge, levels, waited = _timed(setup, execution), setup.place.offchip, setup.levels, 0
+    timed, edge, levels = _timed(setup, execution), setup.place.offchip, setup.levels
     with memory_at(edge, levels.memory, levels.noc, execution.building) as memory:
         outcome, network = simulate(setup, timed, levels.noc, memory, execution)
-        if edge is not None:
-            waited = outcome.cycles - without_memory(setup, timed, execution.threads)
+    cycles = outcome.cycles
+
+    def waited() -> int:
+        return cycles - without_memory(setup, timed, execution.threads)
+
     if setup.unequal is not None:
         outcome = setup.unequal.used(outcome)
     return KernelResult(
         setup=setup,
-        spent=Spent.of(outcome, waited),
+        ran=Spent.of(outcome),
+        waited=None if edge is None else waited,
         alone=timed.alone,
         network=network,
         memory=memory.figures(setup.moved),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -86,7 +87,7 @@ class Execution:
 PLAIN = Execution()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ground:
     """Tiles of a chip at some levels, ready for any kernel.
 
@@ -137,7 +138,7 @@ class Ground:
         """The timing whose buffer is the longest multicast or operand: closed forms cut by it."""
         return self.place.timing
 
-    @property
+    @cached_property
     def router(self) -> PacketRouter:
         """What packets go through at levels `at` and `rtl`.
 
@@ -225,7 +226,7 @@ class Ground:
             return measured_rtl_hash()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Setup(Ground):
     """A kernel on tiles of a chip, ready to run.
 
@@ -273,7 +274,7 @@ class Setup(Ground):
             )
         self.check_level()
 
-    @property
+    @cached_property
     def cost(self) -> Cost:
         """What the runs at level `at` cost that its figures are made of; nothing at others."""
         if self.levels.noc != "at":

@@ -21,7 +21,7 @@ class Spent(NamedTuple):
     for_memory: int = 0
 
     @classmethod
-    def of(cls, outcome: Outcome, for_memory: int) -> Self:
+    def of(cls, outcome: Outcome, for_memory: int = 0) -> Self:
         """As an engine has it."""
         last = outcome.last_tile
         matrix, computed = outcome.matrix_busy_cycles[last], outcome.compute_busy_cycles[last]
