@@ -133,12 +133,7 @@ class OffChipMemory:
 
         target = 0 if self._tiles is None else self._tiles.answer_address(step)
 
-        def send(flits: int, come: Callable[[], object], left: Callable[[int], object]) -> None:
-            if edge.at_tiles:
-                self._requests[channel].send(flits, partial(left, source), come)
-            else:
-                self._network.send(source, goal, flits, left, {there: lambda _: come()})
-
+        send = partial(self._send, channel, source, goal)
         if operation.loads:
             asked = partial(node.load, back, address, operation.flits, told, target)
             return [partial(send, 1, asked)]
@@ -161,6 +156,22 @@ class OffChipMemory:
                 send(flits, write, left if number + 1 == len(parts) else _nothing)
 
         return [block, partial(send, 1, partial(node.acknowledge, back, told, target))]
+
+    def _send(
+        self,
+        channel: int,
+        source: int,
+        goal: TileSet,
+        flits: int,
+        come: Callable[[], object],
+        left: Callable[[int], object],
+    ) -> None:
+        """Send flits to a channel, by its own wire or over the network."""
+        if self.edge.at_tiles:
+            self._requests[channel].send(flits, partial(left, source), come)
+            return
+        (there,) = goal.nodes(self.edge.cols)
+        self._network.send(source, goal, flits, left, {there: lambda _: come()})
 
     def _node(self, channel: int) -> MemoryNode | DramNode | StreamedNode:
         """The node of a channel, which begins its refreshes with the run."""
