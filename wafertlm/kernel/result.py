@@ -99,8 +99,8 @@ class KernelResult:
             return self.ran._replace(for_memory=self.waited())
 
     def settled(self) -> Self:
-        """The same with all known that it takes runs to know: they are part of what it cost."""
-        assert self.spent.all == self.cycles
+        """The same with all found out: it is part of what the result cost."""
+        assert self.spent.all == self.cycles and self.error
         return self
 
     @property
