@@ -12,7 +12,7 @@ Arrivals: gamma-distributed gaps of a given mean and coefficient of variation; 1
 import math
 import re
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from tlm.errors import InputError, choose
 from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S, Trace
 
-if TYPE_CHECKING:  # slow to import: for drawn lengths only
-    from scipy import stats
-
 MAX_REQUESTS = 10_000_000
+#: Ends of the interval that are tried at a time, and to what part of itself one is found.
+_SCALES, _EXACT = 400, 1e-12
 _FIXED = re.compile(r"fixed:([1-9]\d{0,6}):([1-9]\d{0,6})")
 
 
@@ -111,41 +110,70 @@ def sample(lengths: Lengths | int, requests: int, rng: np.random.Generator) -> N
     """Draw token counts, each 1 or more."""
     if isinstance(lengths, int):
         return np.full(requests, lengths, dtype=np.int64)
-    drawn: NDArray[np.float64] = fit(lengths).rvs(size=requests, random_state=rng)
-    return np.maximum(np.rint(drawn), 1).astype(np.int64)
+    return np.maximum(np.rint(fit(lengths).drawn(requests, rng)), 1).astype(np.int64)
+
+
+class Fitted(NamedTuple):
+    """A beta distribution on an interval; numbers, or arrays of many distributions.
+
+    Attributes:
+        a: First parameter.
+        b: Second parameter.
+        lowest: Where the interval begins.
+        width: Of the interval.
+    """
+
+    a: Any
+    b: Any
+    lowest: float
+    width: Any
+
+    @classmethod
+    def of(cls, lengths: Lengths, lowest: float, scale: Any) -> "Fitted":
+        """With a mean and a spread, up to mean + scale x std^2 / (mean - lowest).
+
+        A scale of 1 is two points.
+        """
+        below = lengths.mean - lowest
+        width = below + scale * lengths.std**2 / below
+        mean = below / width
+        concentration = mean * (1 - mean) / (lengths.std / width) ** 2 - 1
+        return cls(mean * concentration, (1 - mean) * concentration, lowest, width)
+
+    @property
+    def p90(self) -> Any:
+        """The 90th percentile."""
+        # All of scipy's distributions and solvers would take a second to import.
+        from scipy.special import betaincinv
+
+        return self.lowest + self.width * betaincinv(self.a, self.b, 0.9)
+
+    def drawn(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """So many lengths."""
+        lengths: NDArray[np.float64] = rng.beta(self.a, self.b, size=count) * self.width
+        return lengths + self.lowest
 
 
 @cache  # tens of milliseconds, and a search for a rate draws many loads
-def fit(lengths: Lengths) -> "stats.rv_frozen":
+def fit(lengths: Lengths) -> Fitted:
     """The beta distribution with these statistics.
 
     Raises:
         InputError: if no beta distribution on positive lengths has them.
     """
-    from scipy import optimize
-
-    highest = np.geomspace(1.02, 200.0, 400)  # in units of the distance that just has the spread
-    for lowest in np.linspace(1.0, lengths.mean, 100, endpoint=False):
-        p90 = _beta(lengths, lowest, highest).ppf(0.9)
+    highest = np.geomspace(1.02, 200.0, _SCALES)  # in units of the distance that has the spread
+    for lowest in np.linspace(1.0, lengths.mean, 100, endpoint=False).tolist():
+        p90 = Fitted.of(lengths, lowest, highest).p90
         best = int(np.nanargmax(p90))
         if p90[best] >= lengths.p90 >= p90[-1]:
-            scale = optimize.brentq(
-                lambda scale, low=lowest: float(_beta(lengths, low, scale).ppf(0.9)) - lengths.p90,
-                highest[best],
-                highest[-1],
-            )
-            return _beta(lengths, lowest, scale)
+            return _largest(lengths, lowest, highest[best:])
     raise InputError(f"length statistics {tuple(lengths)}: no beta distribution has them")
 
 
-def _beta(
-    lengths: Lengths, lowest: float, scale: "float | NDArray[np.float64]"
-) -> "stats.rv_frozen":
-    """Beta on [lowest, mean + scale x std^2 / (mean - lowest)]; a scale of 1 is two points."""
-    from scipy import stats
-
-    below = lengths.mean - lowest
-    width = below + scale * lengths.std**2 / below
-    mean = below / width
-    concentration = mean * (1 - mean) / (lengths.std / width) ** 2 - 1
-    return stats.beta(mean * concentration, (1 - mean) * concentration, loc=lowest, scale=width)
+def _largest(lengths: Lengths, lowest: float, scales: NDArray[np.float64]) -> Fitted:
+    """Of rising scales, past one of which the 90th percentile is too low, the last that is not."""
+    while scales[-1] > scales[0] * (1 + _EXACT):
+        enough = Fitted.of(lengths, lowest, scales).p90 >= lengths.p90
+        last = min(int(np.flatnonzero(enough)[-1]), len(scales) - 2)
+        scales = np.linspace(scales[last], scales[last + 1], _SCALES)
+    return Fitted.of(lengths, lowest, float(scales[0]))
