@@ -27,8 +27,8 @@ class Compute(Protocol):
         """
         ...
 
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
-        """`gemm_cycles` of many products at once: arrays that broadcast, sizes of 1 or more."""
+    def gemm_cycles_over(self, m: Sizes, k: Sizes | int, n: Sizes | int) -> Sizes:
+        """`gemm_cycles` of many products at once, which broadcast; sizes of 1 or more."""
         ...
 
 
@@ -46,7 +46,7 @@ class LawOfShape(ABC):
         check_shape(m, k, n)
         return int(self._cycles(m, k, n))
 
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+    def gemm_cycles_over(self, m: Sizes, k: Sizes | int, n: Sizes | int) -> Sizes:
         """See `Compute`."""
         cycles: Sizes = self._cycles(m, k, n)
         return cycles

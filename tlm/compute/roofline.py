@@ -31,7 +31,7 @@ class Roofline:
         moved_bytes = (m * k + k * n + m * n) * self.element_bytes
         return math.ceil(max(m * k * n / self.macs_per_cycle, moved_bytes / self.bytes_per_cycle))
 
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+    def gemm_cycles_over(self, m: Sizes, k: Sizes | int, n: Sizes | int) -> Sizes:
         """See `Compute`."""
         moved_bytes = (m * k + k * n + m * n) * self.element_bytes
         cycles = np.maximum(m * k * n / self.macs_per_cycle, moved_bytes / self.bytes_per_cycle)

@@ -34,7 +34,7 @@ class VectorMac:
         check_shape(m, k, n)
         return round(float(self._cycles(m, k, n, n if m > 1 else 1)))
 
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+    def gemm_cycles_over(self, m: Sizes, k: Sizes | int, n: Sizes | int) -> Sizes:
         """See `Compute`."""
         whole: Sizes = np.rint(self._cycles(m, k, n, np.where(m > 1, n, 1))).astype(np.int64)
         return whole

@@ -56,7 +56,7 @@ class Faster:
         """Cycles of C[M,N] = A[M,K] B[K,N] where they are fewest."""
         return min(self.one.gemm_cycles(m, k, n), self.other.gemm_cycles(m, k, n))
 
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+    def gemm_cycles_over(self, m: Sizes, k: Sizes | int, n: Sizes | int) -> Sizes:
         """See `Compute`."""
         each = (engine.gemm_cycles_over(m, k, n) for engine in (self.one, self.other))
         fewest: Sizes = np.minimum(*each)

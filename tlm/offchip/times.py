@@ -149,9 +149,9 @@ def load_times(timing: NocTiming, edge: Edge, flits: Any) -> LoadTimes:
     return LoadTimes(*(each if isinstance(each, int) else each[flits] for each in listed))
 
 
-def served_cycles(timing: NocTiming, edge: Edge, flits: Any) -> Any:
-    """`LoadTimes.served_cycles` alone."""
-    most = int(flits.max())
+def served_cycles(timing: NocTiming, edge: Edge, flits: Any, most: int | None = None) -> Any:
+    """`LoadTimes.served_cycles` alone, of lengths of which the ``most`` may be known."""
+    most = int(flits.max() if most is None else most)
     if most >= _MOST_LISTED:
         return _load_times(timing, edge, flits).served_cycles
     return _listed(timing, edge, 1 << most.bit_length()).served_cycles[flits]

@@ -132,7 +132,7 @@ class _Longer:
         """See `Compute`."""
         return round(self.engine.gemm_cycles(m, k, n) * self.times)
 
-    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+    def gemm_cycles_over(self, m: Sizes, k: Sizes | int, n: Sizes | int) -> Sizes:
         """See `Compute`."""
         cycles: Sizes = np.rint(self.engine.gemm_cycles_over(m, k, n) * self.times).astype(np.int64)
         return cycles

@@ -88,15 +88,15 @@ def roughly_fastest(problem: FlatPlan, cuts: _Counts, count: int) -> _Counts:
     """
     place, shape, edge, (rows, keys) = problem.place, problem.shape, problem.place.offchip, cuts[:2]
     after, depth, v_depth = place.after_vector or place.matrix, shape.qk_depth, shape.v_depth
-    matrix = place.matrix.gemm_cycles_over(rows, np.array(depth), keys)
-    matrix = matrix + after.gemm_cycles_over(rows, keys, np.array(v_depth))
-    lengths = _lengths(widths(problem), rows, keys)
+    matrix = place.matrix.gemm_cycles_over(rows, depth, keys)
+    matrix = matrix + after.gemm_cycles_over(rows, keys, v_depth)
+    lengths, most, most_total = _lengths(widths(problem), rows, keys)
     served = np.zeros(lengths.shape)
     if edge is not None:
-        served = served_cycles(place.timing, edge, lengths)
-    totals = lengths[_TOTAL]
-    most = 1 << int(totals.max()).bit_length()
-    met, added = _meetings(place.timing, problem.method, place.cols, most)
+        served = served_cycles(place.timing, edge, lengths, most)
+    met, added = _meetings(
+        place.timing, problem.method, place.cols, 1 << int(most_total).bit_length()
+    )
     channels = 0 if edge is None else edge.channels
     states = min(problem.turns, problem.heads)
     common = _Problem(
@@ -104,13 +104,14 @@ def roughly_fastest(problem: FlatPlan, cuts: _Counts, count: int) -> _Counts:
         edge is not None and edge.at_tiles, place.vector.lanes, place.vector.pipeline_cycles,
         shape.v_depth,
     )  # fmt: skip
-    found: _Counts = _fastest(common, cuts, _Laws(matrix, served, totals, met, added), count)
+    laws = _Laws(matrix, served, lengths[_TOTAL], met, added)
+    found: _Counts = _fastest(common, cuts, laws, count)
     return found
 
 
 @allocating
-def _lengths(of: Widths, rows: _Counts, keys: _Counts) -> _Counts:
-    """Flits of each of `NAMES`; shape (blocks, plans)."""
+def _lengths(of: Widths, rows: _Counts, keys: _Counts) -> tuple[_Counts, int, int]:
+    """Flits of each of `NAMES`, shape (blocks, plans); the most of all, and of ``total``."""
     found = np.empty((len(NAMES), len(rows)), dtype=np.int64)
     for block in range(len(NAMES)):
         by_rows = block in _BY_ROWS
@@ -119,7 +120,7 @@ def _lengths(of: Widths, rows: _Counts, keys: _Counts) -> _Counts:
                 found[block, plan] = found[block, plan - 1]
             else:
                 found[block, plan] = flits_of(of, block, rows[plan], keys[plan])
-    return found
+    return found, found.max(), found[_TOTAL].max()
 
 
 @allocating

@@ -2,14 +2,14 @@
 
 The largest group and the largest blocks, which are right where all keys are seen, leave little out:
 blocks of keys have to be smaller than what the rows of a block see. Smaller groups read more. So
-groups are tried down to a quarter of their rows and columns, and all blocks that fit. Of those
+groups are tried down to a quarter of their rows and columns, and all blocks that fit but for far
+smaller ones. Of those
 that look fastest (`workloads.kernels.attention.causal_estimate`) the closed form tells which is.
 
 All of them are in one table, as serving looks for a plan of every length that it meets.
 """
 
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,19 +57,19 @@ def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
 
 def _cuts(problem: FlatPlan, room: int, *, fixed: bool) -> NDArray[np.int64]:
     """Plans to try that a tile of some bytes has room for, as `causal_cuts` has them."""
-    shape, (down, across), smaller = problem.shape, problem.group, (1,) if fixed else _SMALLER
-    groups, word = _groups(down, across, smaller), filled_keys(problem.place, 1)
+    shape, parts = problem.shape, (1,) if fixed else _SMALLER
+    lines, columns = (_sides(side, parts) for side in problem.group)
+    word = filled_keys(problem.place, 1)
     found: NDArray[np.int64] = causal_cuts(
-        groups, problem.sizes, shape.sharers, shape.q_length, word, room
+        lines, columns, problem.sizes, shape.sharers, shape.q_length, word, room
     )
     return found
 
 
 @lru_cache(256)
-def _groups(down: int, across: int, smaller: tuple[int, ...]) -> NDArray[np.int64]:
-    """A group, and those of parts of its rows and columns."""
-    sides = [[each // part for part in smaller if each % part == 0] for each in (down, across)]
-    return np.array([*product(*sides)])
+def _sides(side: int, parts: tuple[int, ...]) -> NDArray[np.int64]:
+    """Rows or columns of a group, and whole parts of them."""
+    return np.array([side // part for part in parts if side % part == 0])
 
 
 def _plan(problem: FlatPlan, cut: list[int]) -> FlatPlan:

@@ -103,11 +103,11 @@ class Bounds:
         products fill no more of an engine.
         """
         place, shape, edge = self._problem.place, self._problem.shape, self._problem.place.offchip
-        after, high, many = place.after_vector or place.matrix, np.array(self.rows), length
+        after, high = place.after_vector or place.matrix, np.array(self.rows)
         least: NDArray[np.float64] = self._table[:, _QUERIES] + place.matrix.gemm_cycles_over(
-            high, np.array(shape.qk_depth), np.array(many)
+            high, shape.qk_depth, length
         )
-        least += after.gemm_cycles_over(high, np.array(many), np.array(shape.v_depth))
+        least += after.gemm_cycles_over(high, length, shape.v_depth)
         if edge is not None:
             # The first keys take no less than a flit, nor do the last results.
             least += sum(

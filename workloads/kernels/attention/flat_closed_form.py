@@ -49,9 +49,9 @@ def cut_cycles(problem: FlatPlan, cuts: NDArray[np.int64], timing: NocTiming) ->
     depths, flags = (shape.qk_depth, shape.v_depth), (shape.latent, shape.causal)
     laws = laws_of(timing, problem.place, depths, flags, (problem.method, problem.operands))
     columns = zip(cuts[:6].T.tolist(), _lies(head, cuts).tolist(), strict=True)
-    costs = np.array([cut_costs(laws, *cut, *lie) for cut, lie in columns])
+    costs = np.concatenate([part for cut, lie in columns for part in cut_costs(laws, *cut, *lie)])
     channels = 0 if laws.edge is None or laws.edge.at_tiles else laws.edge.channels
-    found: NDArray[np.int64] = _cycles(head, cuts, channels, costs)
+    found: NDArray[np.int64] = _cycles(head, cuts, channels, costs.reshape(cuts.shape[1], -1))
     return found
 
 

@@ -7,6 +7,9 @@ from tlm.compiled import Numbers, allocating, compiled, forget_stale
 from workloads.kernels.attention.flat_memory import Sizes, cut_bytes
 from workloads.kernels.attention.shape import SAMPLES
 
+#: Blocks of less than one part in so many of the largest are not tried.
+_SMALLER = 256
+
 
 @allocating
 def blocks_of_keys(length: int, word: int, across: int) -> NDArray[np.int64]:
@@ -56,15 +59,17 @@ def _next_cut(length: int, cols: int, keys: int, cut: int) -> int:
 
 @allocating
 def causal_cuts(
-    groups: NDArray[np.int64], sizes: Sizes, sharers: int, q_length: int, word: int, room: int
-) -> NDArray[np.int64]:
+    lines: NDArray[np.int64], columns: NDArray[np.int64], sizes: Sizes, sharers: int,
+    q_length: int, word: int, room: int,
+) -> NDArray[np.int64]:  # fmt: skip
     """Plans to try with a causal mask, of those that a tile has room for.
 
-    They are cuts of the rows and keys of a head, in each group. Blocks of keys that a block of rows
-    sees are told by a sample.
+    They are cuts of the rows and keys of a head, in each group, but for blocks far smaller than one
+    before them. Blocks of keys that a block of rows sees are told by a sample.
 
     Args:
-        groups: Rows and columns of each group to try; shape (groups, 2).
+        lines: Rows of the groups to try.
+        columns: Columns of the groups to try with each.
         sizes: Of the problem.
         sharers: Rows of a token.
         q_length: Tokens of a head.
@@ -77,33 +82,39 @@ def causal_cuts(
         the most that two of them see, as far from the head's begin as from its end.
     """
     rows = q_length * sharers
-    keys = [blocks_of_keys(sizes.keys, word, group[1]) for group in groups]
-    most = 0
-    for number in range(len(groups)):
-        most += keys[number].shape[1] * 64  # rows are halved less often
+    keys = [blocks_of_keys(sizes.keys, word, across) for across in columns]
+    halvings, most = 1, 0
+    while rows >> halvings - 1:
+        halvings += 1
+    for own in keys:
+        most += own.shape[1] * halvings * len(lines)
     found = np.empty((8, most), dtype=np.int64)
     seen, blocks = np.empty(SAMPLES, dtype=np.int64), np.empty(SAMPLES, dtype=np.int64)
-    end = 0
-    for number in range(len(groups)):
-        down, across = groups[number, 0], groups[number, 1]
-        high, q_blocks = -(-rows // down), 1
-        while True:
-            own = -(-high // q_blocks)
-            for sample in range(SAMPLES):
-                at = int(np.floor(sample * (1 / (SAMPLES - 1)) * (q_blocks - 1)))
-                last = min((at + 1) * down * own, rows) - 1
-                seen[sample] = sizes.keys - q_length + 1 + last // sharers
-            for column in range(keys[number].shape[1]):
-                wide, kv_blocks = keys[number][0, column], keys[number][1, column]
-                cut = own, wide, q_blocks, kv_blocks, down, across
-                if cut_bytes(sizes, *cut) > room:
-                    continue
-                together, paired = _sampled(seen, blocks, across * wide)
-                found[:, end] = *cut, together, paired
-                end += 1
-            if own == 1:
-                break
-            q_blocks *= 2
+    end = largest = 0
+    for down in lines:
+        for number in range(len(columns)):
+            across, of_keys = columns[number], keys[number]
+            high, q_blocks = -(-rows // down), 1
+            while True:
+                own = -(-high // q_blocks)
+                for sample in range(SAMPLES):
+                    at = int(np.floor(sample * (1 / (SAMPLES - 1)) * (q_blocks - 1)))
+                    last = min((at + 1) * down * own, rows) - 1
+                    seen[sample] = sizes.keys - q_length + 1 + last // sharers
+                for column in range(of_keys.shape[1]):
+                    wide, kv_blocks = of_keys[0, column], of_keys[1, column]
+                    if own * wide * _SMALLER < largest:
+                        break  # as the next ones are smaller
+                    cut = own, wide, q_blocks, kv_blocks, down, across
+                    if cut_bytes(sizes, *cut) > room:
+                        continue
+                    largest = max(largest, own * wide)
+                    together, paired = _sampled(seen, blocks, across * wide)
+                    found[:, end] = *cut, together, paired
+                    end += 1
+                if own == 1:
+                    break
+                q_blocks *= 2
     return found[:, :end].copy()
 
 
@@ -112,10 +123,8 @@ def _sampled(seen: Numbers[int], blocks: Numbers[int], keys: int) -> tuple[int, 
     """Blocks of so many keys that a sample sees, and the most that two of it do."""
     together = paired = 0
     for sample in range(SAMPLES):
-        if sample and seen[sample] == seen[sample - 1]:
-            blocks[sample] = blocks[sample - 1]
-        else:
-            blocks[sample] = -(-seen[sample] // keys)
+        # As fractions, several at a time: exact below 2 to the 52.
+        blocks[sample] = int(np.ceil(seen[sample] / keys))
         together += blocks[sample]
     for sample in range(SAMPLES // 2):
         paired = max(paired, blocks[sample] + blocks[SAMPLES - 1 - sample])

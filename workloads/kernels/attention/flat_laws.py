@@ -5,6 +5,7 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
@@ -27,6 +28,8 @@ from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place
+
+Costs = NDArray[np.int64]
 
 
 class _Ways(NamedTuple):
@@ -53,9 +56,9 @@ class Laws:
         self.method, self.operands = problem.method, problem.operands
         self.widths = widths(problem)
         self.groups: dict[tuple[int, ...], tuple[Groups, Groups]] = {}
-        self.of_rows: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self.of_keys: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self.of_block: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.of_rows: dict[tuple[int, ...], Costs] = {}
+        self.of_keys: dict[tuple[int, ...], Costs] = {}
+        self.of_block: dict[tuple[int, ...], Costs] = {}
 
     def flits(self, name: str, rows: int, keys: int) -> int:
         """Flits of a block of so many rows and keys."""
@@ -85,8 +88,8 @@ def laws_of(
 def cut_costs(
     laws: Laws, rows: int, keys: int, q_blocks: int, kv_blocks: int, down: int, across: int,
     first: int, beside: int, depth: int, most: int, alike: int,
-) -> tuple[int, ...]:  # fmt: skip
-    """Of a plan, in the order of `flat_costs.costs_of`.
+) -> tuple[Costs, Costs, Costs]:  # fmt: skip
+    """Of a plan, one after the other in the order of `flat_costs.costs_of`.
 
     Args:
         laws: Of the network and engines.
@@ -107,16 +110,16 @@ def cut_costs(
     key: tuple[int, ...] = (*lies, most, alike, rows, depth)
     of_rows = laws.of_rows.get(key)
     if of_rows is None:
-        of_rows = laws.of_rows[key] = _of_rows(laws, groups, busiest, rows, depth)
+        of_rows = laws.of_rows[key] = np.array(_of_rows(laws, groups, busiest, rows, depth))
     key = *lies, keys
     of_keys = laws.of_keys.get(key)
     if of_keys is None:
-        of_keys = laws.of_keys[key] = _of_keys(laws, groups, keys)
+        of_keys = laws.of_keys[key] = np.array(_of_keys(laws, groups, keys))
     key = *lies, rows, keys
     of_block = laws.of_block.get(key)
     if of_block is None:
-        of_block = laws.of_block[key] = _of_block(laws, groups, rows, keys)
-    return of_rows + of_keys + of_block
+        of_block = laws.of_block[key] = np.array(_of_block(laws, groups, rows, keys))
+    return of_rows, of_keys, of_block
 
 
 def _groups(

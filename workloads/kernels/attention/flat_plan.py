@@ -23,7 +23,7 @@ from workloads.kernels.attention.flat_work import (
     totals_of,
 )
 from workloads.kernels.attention.groups import Groups, PartlySeen
-from workloads.kernels.attention.plan import AttentionPlan, TileWork
+from workloads.kernels.attention.plan import AttentionPlan, TileWork, shares
 from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.kernels.parts.broadcast import BY_MESSAGES, Broadcast
 from workloads.kernels.parts.collectives import (
@@ -255,12 +255,7 @@ class FlatPlan(AttentionPlan):
     @cached_property
     def sizes(self) -> Sizes:
         """What decides how much memory a cut takes."""
-        place, shape = self.place, self.shape
-        return Sizes(
-            place.rows, place.cols, shape.heads, shape.kv_length, shape.qk_depth, shape.v_depth,
-            place.sum_bits, place.element_bits, self.shared, in_place(place), shape.causal,
-            place.offchip is not None, self.turns, self.heads, 1 if self.method == "network" else 2,
-        )  # fmt: skip
+        return sizes_of(self.place, self.shape, self.method, self.turns, self.heads)
 
     @property
     def moved(self) -> Moved:
@@ -326,3 +321,20 @@ class FlatPlan(AttentionPlan):
         cycles, roots = self.place.vector.pass_cycles(self.block.rows, 1), groups.line_roots("q")
         how = roots, self.method, name, name, f"{name}.there", flits, cycles, operation
         return tuple(Reduction(lines, *how) for lines in groups.lines("q"))
+
+
+def sizes_of(place: Place, shape: AttentionShape, method: str, turns: int, states: int) -> Sizes:
+    """What decides how much memory a cut of a problem takes.
+
+    Args:
+        place: The grid.
+        shape: The problem.
+        method: How parts of rows come together.
+        turns: Blocks under way, if there are as many.
+        states: Streams under way, at most.
+    """
+    return Sizes(
+        place.rows, place.cols, shape.heads, shape.kv_length, shape.qk_depth, shape.v_depth,
+        place.sum_bits, place.element_bits, shares(place, shape), in_place(place), shape.causal,
+        place.offchip is not None, turns, states, 1 if method == "network" else 2,
+    )  # fmt: skip

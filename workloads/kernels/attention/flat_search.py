@@ -23,7 +23,7 @@ from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_cuts import blocks_of_keys
 from workloads.kernels.attention.flat_memory import Sizes as Fit
 from workloads.kernels.attention.flat_memory import cut_bytes
-from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan
+from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan, sizes_of
 from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
@@ -96,13 +96,12 @@ def _found(
         )
     unit = shape.qk_depth**-0.5 / 16 if unit is None else unit
     exponent = Factor.of_exponent(unit)
-    one = Block(1, 1, shape.qk_depth, shape.v_depth)
-    how = method, schedule, exponent, operands, heads or most
+    one, heads = Block(1, 1, shape.qk_depth, shape.v_depth), heads or most
     fixed = group is not None
     if group is None:
-        group = _group(FlatPlan(place, shape, one, 1, 1, (1, 1), *how))
+        group = _group(place, shape, sizes_of(place, shape, method, most, heads))
     check_group(group, place)
-    problem = FlatPlan(place, shape, one, 1, 1, group, *how)
+    problem = FlatPlan(place, shape, one, 1, 1, group, method, schedule, exponent, operands, heads)
     if shape.causal:
         return fastest_causal(problem, fixed=fixed)
     rows, keys, q_blocks, kv_blocks = _cuts(problem, group)
@@ -159,8 +158,8 @@ def _busy(
             f"{place.tile_bytes}"
         )
     after = place.after_vector or place.matrix
-    scores = place.matrix.gemm_cycles_over(rows, np.array(sizes.qk_depth), keys)
-    cycles = scores + after.gemm_cycles_over(rows, keys, np.array(sizes.v_depth))
+    scores = place.matrix.gemm_cycles_over(rows, sizes.qk_depth, keys)
+    cycles = scores + after.gemm_cycles_over(rows, keys, sizes.v_depth)
     macs = rows * keys * (sizes.qk_depth + sizes.v_depth)
     use = np.where(fits, macs / (place.matrix.macs_per_cycle * cycles), 0.0)
     most = float(use.max())
@@ -168,11 +167,14 @@ def _busy(
     return busy
 
 
-def _group(problem: FlatPlan) -> tuple[int, int]:
-    """Rows and columns of a group, of a problem whose own cut does not matter."""
-    place, shape = problem.place, problem.shape
-    grid, lengths = (place.rows, place.cols), (shape.rows, shape.kv_length)
-    down, across = _large_group(grid, lengths, _slice(problem), shape.heads, problem.heads)
+def _group(place: Place, shape: AttentionShape, sizes: Fit) -> tuple[int, int]:
+    """Rows and columns of a group."""
+    rows, keys = shape.rows, shape.kv_length
+    # Others than with a causal mask know from the keys whether some are padding.
+    alike = sizes._replace(keys=1) if shape.causal else sizes
+    best = _least_slice(place, alike, rows.bit_length(), keys.bit_length())
+    grid = place.rows, place.cols
+    down, across = _large_group(grid, (rows, keys), best, shape.heads, sizes.states)
     return int(down), int(across)
 
 
@@ -216,18 +218,12 @@ def _next_divisor(tiles: int, count: int) -> int:
     return count
 
 
-def _slice(problem: FlatPlan) -> tuple[int, int]:
-    """Rows and keys of the least slice that keeps the matrix engine busy: powers of two."""
-    shape, sizes = problem.shape, problem.sizes
-    rows, keys = shape.rows.bit_length(), shape.kv_length.bit_length()
-    if shape.causal:  # others know from the keys whether some are padding
-        sizes = sizes._replace(keys=1)
-    return _least_slice(problem.place, sizes, rows, keys)
-
-
 @lru_cache(1 << 10)
 def _least_slice(place: Place, sizes: Fit, rows_bits: int, keys_bits: int) -> tuple[int, int]:
-    """The same, of lengths of so many bits."""
+    """Rows and keys of the least slice that keeps the matrix engine busy: powers of two.
+
+    Of lengths of so many bits.
+    """
     rows, keys = 1 << np.arange(rows_bits)[:, None], 1 << np.arange(keys_bits)
     area = np.where(_busy(place, sizes, (1, 1), rows, keys, 2, 2), rows * keys, np.inf)
     # Of equal ones the nearest to a square.

@@ -136,8 +136,8 @@ class AttentionPlan(ABC):
 
     @property
     def shared(self) -> bool:
-        """Whether values are taken from the blocks of keys; not where words hold parts of lines."""
-        return self.shape.latent and not self.place.whole_lines
+        """Whether values are taken from the blocks of keys."""
+        return shares(self.place, self.shape)
 
     @property
     def held(self) -> int:
@@ -198,6 +198,11 @@ class AttentionPlan(ABC):
         """The same of all of them, in the order of `NAMES`."""
         of, rows, keys = widths(self), self.block.rows, self.block.keys
         return tuple(int(flits_of(of, number, rows, keys)) for number in range(len(NAMES)))
+
+
+def shares(place: Place, shape: AttentionShape) -> bool:
+    """Whether values are taken from the blocks of keys; not where words hold parts of lines."""
+    return shape.latent and not place.whole_lines
 
 
 @law
