@@ -204,12 +204,12 @@ def _kin_span(
     y: float,
 ) -> tuple[float, float]:
     """The least and the greatest error of the nearest problems, spread over a longer run."""
-    away = np.hypot(logs[:, 0] - x, logs[:, 1] - y)
+    away = np.sqrt((logs[:, 0] - x) ** 2 + (logs[:, 1] - y) ** 2)
     nearest = np.full(problems.max() + 1, np.inf)
     for case in range(len(problems)):
         nearest[problems[case]] = min(nearest[problems[case]], away[case])
-    nearest.sort()
-    farthest = nearest[min(_ENOUGH, len(nearest)) - 1] + _EQUAL
+    last = min(_ENOUGH, len(nearest)) - 1
+    farthest = np.partition(nearest, last)[last] + _EQUAL
     least, most = np.inf, -np.inf
     for case in range(len(problems)):
         if away[case] <= farthest:

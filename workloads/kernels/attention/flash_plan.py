@@ -246,10 +246,15 @@ class FlashPlan(AttentionPlan):
         """Bytes that the program moves, as it has whole flits."""
         q, k, v, output, mask, _, total = self.all_flits
         read = written = taken = 0
-        for core in self.cores:
-            loaded = core.streams * q + sum(core.blocks) * (k + v) + _brought(core) * mask
-            read += len(core.tiles) * loaded
-            written += len(core.tiles) // self.run * core.streams * (output + total)
+        if self.shape.causal:
+            work = [
+                (each.tiles, each.streams, sum(each.blocks), _brought(each)) for each in self.cores
+            ]
+        else:  # all streams are alike, and have one mask if any
+            work = [(self.tiles, self.streams, self.items, int(self.counts.padded))]
+        for tiles, streams, items, masks in work:
+            read += len(tiles) * (streams * q + items * (k + v) + masks * mask)
+            written += len(tiles) // self.run * streams * (output + total)
         runs, unit = len(self.tiles) // self.run, self.place.timing.flit_bytes
         if self.run > 1:
             how = self.method, self.run

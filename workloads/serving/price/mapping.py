@@ -25,6 +25,9 @@ from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
 from workloads.serving.price.kept_weights import Held, Matrix
 
+#: Some choices by name, each made or not.
+Made = tuple[tuple[str, bool | float | None], ...]
+
 
 class Mapped(NamedTuple):
     """An operator on a place.
@@ -42,15 +45,21 @@ class Mapped(NamedTuple):
     cycles: int
 
     @property
-    def choices(self) -> Choices:
+    def made(self) -> Made:
         """What the problem has of the choices of attention and of products by blocks."""
-        if isinstance(self.plan, AttentionPlan):
-            return _choices(latent=self.plan.shape.latent, causal=self.plan.shape.causal)
-        if isinstance(self.plan, GemmPlan):
-            return _choices(skewed=self.plan.skewed)
-        if isinstance(self.plan, StreamPlan):
-            return _choices(resident=self.plan.resident, weight_bits=self.plan.weight_bits)
-        return KERNELS_OWN
+        plan = self.plan
+        if isinstance(plan, AttentionPlan):
+            return ("latent", plan.shape.latent), ("causal", plan.shape.causal)
+        if isinstance(plan, GemmPlan):
+            return (("skewed", plan.skewed),)
+        if isinstance(plan, StreamPlan):
+            return ("resident", plan.resident), ("weight_bits", plan.weight_bits)
+        return ()
+
+    @property
+    def choices(self) -> Choices:
+        """The same, as kernels have them."""
+        return _choices(self.made)
 
     def variant(self, choices: Choices, place: Place) -> str:
         """What comparisons of levels know the plan by, where kernels have some choices."""
@@ -62,9 +71,9 @@ class Mapped(NamedTuple):
 
 
 @lru_cache(64)
-def _choices(**made: bool | float | None) -> Choices:
+def _choices(made: Made) -> Choices:
     """Choices of which some are made or not."""
-    known: dict[str, Any] = {name: each or None for name, each in made.items()}
+    known: dict[str, Any] = {name: each or None for name, each in made}
     return Choices(**known)
 
 
@@ -95,11 +104,11 @@ class Mapping:
         self.place = place
         self.choices = choices
         self._kept, self.held = kept, held
-        self._variants: dict[tuple[str, Choices], str] = {}
+        self._variants: dict[tuple[str, Made], str] = {}
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know the choices of a plan's kernel by."""
-        key = mapped.kernel, mapped.choices
+        key = mapped.kernel, mapped.made
         if key not in self._variants:
             self._variants[key] = mapped.variant(self.choices, self.place)
         return self._variants[key]
