@@ -38,12 +38,12 @@ def test_requests_that_are_all_alike() -> None:
     assert trace.prompt_tokens.tolist() == [100] * 7
     assert trace.output_tokens.tolist() == [200] * 7
     assert not trace.arrival_ps.any()
-    for name in ("fixed", "fixed:0:4", "fixed:4", "fixed:4:x"):
+    for name in ("fixed", "fixed:0:4", "fixed:4", "fixed:4:x", "fixed:10000000:4"):
         with pytest.raises(InputError) as error:
             generate(name, 7, 1.0, 1.0, 3)
         assert str(error.value) == (
             f"workload: found '{name}'; write fixed:IN:OUT, tokens of every prompt and output, "
-            "such as fixed:100:200"
+            "1 to 9999999, such as fixed:100:200"
         )
 
 

@@ -79,7 +79,7 @@ def _workload(name: str) -> Workload:
     if found is None:
         raise InputError(
             f"workload: found '{name}'; write fixed:IN:OUT, tokens of every prompt and output, "
-            "such as fixed:100:200"
+            "1 to 9999999, such as fixed:100:200"
         )
     return Workload(int(found[1]), int(found[2]))
 

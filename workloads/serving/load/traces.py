@@ -200,14 +200,17 @@ def load_trace(path: Path) -> Trace:
 
 def _read(name: str, file: TextIO) -> Iterator[tuple[int, int, int]]:
     reader = csv.reader(bounded_lines(file))
-    form, places = _header(name, [cell.strip() for cell in next(reader, [])])
-    width = max(places) + 1
+    header = [cell.strip() for cell in next(reader, [])]
+    form, places = _header(name, header)
+    least, most = max(places) + 1, len(header)
     for row in reader:
         if not row:
             continue
-        if len(row) < width:
+        if not least <= len(row) <= most:
+            allowed = str(most) if least == most else f"{least} to {most}"
             raise InputError(
-                f"{name}: line {reader.line_num}: found {len(row)} cells; allowed: {width} or more"
+                f"{name}: line {reader.line_num}: found {len(row)} cells; allowed: {allowed}, the "
+                "columns of line 1"
             )
         cells = [row[place].strip() for place in places]
         arrival = form.parse_arrival_ps(cells[0])
