@@ -1,6 +1,6 @@
 """Speed of small programs: all kernels of a prompt on groups of tiles, each run for itself.
 
-Each kernel is planned and built once. As ``wafertlm iteration`` does, one run of each that is alike
+Kernels that are alike are planned and built once. As ``wafertlm iteration`` does, one run of these
 is made twice, the second time without off-chip memory, to tell what waits for that.
 """
 

@@ -34,14 +34,14 @@ def are_streamed(program: Program, edge: Edge) -> bool:
 
 
 class Ratio(NamedTuple):
-    """A time: cycles and a part of one, in lowest terms (`Fraction` takes ten times as long)."""
+    """A time: cycles and a part of one, compared by `latest` (`Fraction` is ten times as slow)."""
 
     numerator: int
     denominator: int = 1
 
     @classmethod
     def of(cls, numerator: int, denominator: int) -> "Ratio":
-        """Of any terms."""
+        """In lowest terms."""
         common = gcd(numerator, denominator)
         return cls(numerator // common, denominator // common)
 

@@ -36,8 +36,9 @@ class Found:
 class Program:
     """Operations over ``rows`` x ``cols`` tiles.
 
-    ``build`` returns an iterator over the same operations each time. Every tile has the ``tokens``
-    and the ``buffers``; a program of times alone needs no buffers.
+    ``build`` returns an iterator over the same operations each time; nobody changes their arrays
+    once the program has run. Every tile has the ``tokens`` and the ``buffers``; a program of times
+    alone needs no buffers.
     """
 
     rows: int

@@ -29,7 +29,7 @@ def run_kernel(options: KernelOptions, execution: Execution = PLAIN) -> KernelRe
 
     Raises:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
-            stale measurements, unless they are allowed.
+            stale measurements, unless they are allowed; those of errors when one is asked for.
         CheckFailedError: if the network hangs, or its Verilog is at fault.
     """
     return run_setup(resolve(options), execution)

@@ -1,5 +1,6 @@
 """Attention of groups of tiles: schedules, operands, cuts and the size of groups."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -199,6 +200,16 @@ def test_a_row_has_to_fit() -> None:
     small = replace(place(2, 2), tile_bytes=100)
     with pytest.raises(InputError, match="a single row takes [0-9]+ bytes of a tile's memory"):
         plan_flat(SHAPE, small)
+
+
+def test_a_row_of_a_causal_head_has_to_fit() -> None:
+    """As much as it is told to take is enough."""
+    causal, tiles = AttentionShape(1, 8, 1, 512, 4096, 64, 64, causal=True), place(2, 2)
+    with pytest.raises(InputError, match="a single row takes [0-9]+ bytes") as error:
+        plan_flat(causal, replace(tiles, tile_bytes=100), group=(2, 2))
+    least = int(re.findall("takes ([0-9]+)", str(error.value))[0])
+    plan = plan_flat(causal, replace(tiles, tile_bytes=least), group=(2, 2))
+    assert (plan.tile_bytes, plan.block.rows) == (least, 1)
 
 
 @pytest.mark.parametrize("name", ["flat32", "npusim-large", "npusim-small", "wse2"])

@@ -72,6 +72,7 @@ def test_rows_are_sorted_by_arrival_and_ties_stay_in_order(file: Path) -> None:
         ("1,1,0", "line 3: num_decode_tokens: found '0'"),
         ("1,1,", "line 3: num_decode_tokens: found ''"),
         ("1,1", "line 3: found 2 cells; allowed: 3, the columns of line 1"),
+        ("1,1,1,,1", "line 3: found 5 cells; allowed: 3, the columns of line 1"),
         ("1,1,1,1", "line 3: found 4 cells; allowed: 3, the columns of line 1"),
         ("9e9,1,1", "arrivals span more than 100 days"),
     ],

@@ -1,7 +1,7 @@
 """The times of a run of the loosely-timed engine, and the calls that change them.
 
 Which calls a run is made of depends on its program alone, not on times. So who plans them
-(`tlm.engines.lt.run`) may note them, and an equal program makes them again.
+(`tlm.engines.lt.run`) may note them, and the next run of it makes them again.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,8 +43,8 @@ class Fixed:
         launch_cycles: From the start of a transfer to its first flit.
         threads: Threads that share the grid.
         memory_bytes: A run may take so many; None: what the machine has to spare.
-        offchip: Channels of off-chip memory, whose blocks are packets among others if
-        ordered: so is what moves beside them.
+        offchip: Channels of off-chip memory.
+        ordered: Whether their blocks are packets among others.
         turned: Whether rows and columns of the state have changed places.
         both: Whether the program uses both computing engines.
         first: Times of any tile before the run, shape (slots, 1).

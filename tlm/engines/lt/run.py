@@ -7,6 +7,7 @@ all that moves beside blocks of off-chip memory (`tlm.engines.lt.contention`).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -97,18 +98,17 @@ def run_lt(
             f"outstanding: found {queues.outstanding}; allowed at level lt: {_OUTSTANDING}"
         )
     tell = progress or (lambda done, of: None)
-    known: dict[Any, Script] = (
-        program.found.scripts if recorder is None and memory_bytes is None else {}
-    )
-    key = (timing, queues.launch_cycles, threads, offchip)
-    if (script := known.get(key)) is not None:
+    known: dict[Any, Script] = program.found.scripts
+    key = timing, queues.launch_cycles, threads, offchip
+    keeps = recorder is None and memory_bytes is None
+    if keeps and (script := known.get(key)) is not None:
         outcome = script.run()
         tell(script.operations, script.operations)
         return outcome
     check_memory(program, memory_bytes)
     launch, form = queues.launch_cycles, scan(program)
     note = None if recorder is None else partial(note_operation, recorder, timing, launch)
-    run = _LooseRun(program, timing, form, threads, launch, memory_bytes, offchip, note)
+    run = _LooseRun(program, timing, form, threads, launch, memory_bytes, offchip, note, keeps)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         tell(number + 1 - run.held, form.operations)
@@ -132,6 +132,7 @@ class _LooseRun:
         memory_bytes: int | None,
         offchip: Edge | None,
         note: Note | None,
+        keeps: bool,
     ) -> None:
         self._launch_cycles, self._operations = launch_cycles, form.operations
         self._turned = form.turned
@@ -161,7 +162,7 @@ class _LooseRun:
             Blocks(program, offchip)  # refuses what the channels do not hold
         self._machine = Machine(
             Fixed(
-                program=program,
+                program=replace(program),  # without what was found: it would hold itself
                 timing=timing,
                 launch_cycles=launch_cycles,
                 threads=threads,
@@ -183,7 +184,7 @@ class _LooseRun:
         self._offchip, self._ordered = self._machine.offchip, self._machine.ordered
         self._batch = Batch(self._machine.state.shape, threads)
         # Those of a long program are not kept, no more than its operations are.
-        self._calls: Calls | None = None if program.found.operations is None else []
+        self._calls: Calls | None = [] if keeps and program.found.operations is not None else None
 
     def _do(self, call: Callable[..., None], *arguments: Any) -> None:
         """Have the machine do something, and note it."""

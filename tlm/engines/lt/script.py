@@ -1,7 +1,6 @@
 """What runs of a program are made of, kept so that it is planned once and run as often as asked.
 
-An iteration has the same kernel in each layer. Each of them runs, on times of its own, but which
-calls of compiled code that takes is the same for all.
+Each run is on times of its own. Which calls of compiled code it takes is the same for all.
 """
 
 from collections.abc import Callable, Hashable

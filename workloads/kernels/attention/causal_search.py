@@ -2,9 +2,9 @@
 
 The largest group and the largest blocks, which are right where all keys are seen, leave little out:
 blocks of keys have to be smaller than what the rows of a block see. Smaller groups read more. So
-groups are tried down to a quarter of their rows and columns, and all blocks that fit but for far
-smaller ones. Of those
-that look fastest (`workloads.kernels.attention.causal_estimate`) the closed form tells which is.
+groups are tried down to a quarter of their rows and columns, and all blocks that fit but for tiny
+ones. Of those that look fastest (`workloads.kernels.attention.causal_estimate`) the closed form
+tells which is.
 
 All of them are in one table, as serving looks for a plan of every length that it meets.
 """
@@ -28,7 +28,9 @@ _ANY = 2**62
 #: Plans of which the closed form decides.
 _TOLD = 4
 #: By what rows and columns of the largest group are divided.
-_SMALLER = 1, 2, 4
+_DIVIDED = 1, 2, 4
+#: Part of the largest block below which none is tried: the estimate takes tiny ones for too fast.
+_PART = 256
 
 
 def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
@@ -42,9 +44,9 @@ def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
         InputError: if no block fits.
     """
     room = problem.place.tile_bytes
-    cuts = _cuts(problem, room, fixed=fixed)
+    cuts = _cuts(problem, room, _PART, fixed=fixed)
     if not cuts.shape[1]:
-        every = _cuts(problem, _ANY, fixed=fixed)
+        every = _cuts(problem, _ANY, _ANY, fixed=fixed)
         least = cut_bytes(problem.sizes, *every[:6]).min()
         raise InputError(
             f"--shape: a single row takes {least} bytes of a tile's memory; allowed: {room}"
@@ -55,21 +57,21 @@ def fastest_causal(problem: FlatPlan, *, fixed: bool) -> Found[FlatPlan]:
     return Found(_plan(problem, told[:, cycles.index(least)].tolist()), least)
 
 
-def _cuts(problem: FlatPlan, room: int, *, fixed: bool) -> NDArray[np.int64]:
+def _cuts(problem: FlatPlan, room: int, part: int, *, fixed: bool) -> NDArray[np.int64]:
     """Plans to try that a tile of some bytes has room for, as `causal_cuts` has them."""
-    shape, parts = problem.shape, (1,) if fixed else _SMALLER
-    lines, columns = (_sides(side, parts) for side in problem.group)
+    shape, divided = problem.shape, (1,) if fixed else _DIVIDED
+    lines, columns = (_sides(side, divided) for side in problem.group)
     word = filled_keys(problem.place, 1)
     found: NDArray[np.int64] = causal_cuts(
-        lines, columns, problem.sizes, shape.sharers, shape.q_length, word, room
+        lines, columns, problem.sizes, shape.sharers, shape.q_length, word, room, part
     )
     return found
 
 
 @lru_cache(256)
-def _sides(side: int, parts: tuple[int, ...]) -> NDArray[np.int64]:
+def _sides(side: int, divided: tuple[int, ...]) -> NDArray[np.int64]:
     """Rows or columns of a group, and whole parts of them."""
-    return np.array([side // part for part in parts if side % part == 0])
+    return np.array([side // part for part in divided if side % part == 0])
 
 
 def _plan(problem: FlatPlan, cut: list[int]) -> FlatPlan:

@@ -7,9 +7,6 @@ from tlm.compiled import Numbers, allocating, compiled, forget_stale
 from workloads.kernels.attention.flat_memory import Sizes, cut_bytes
 from workloads.kernels.attention.shape import SAMPLES
 
-#: Blocks of less than one part in so many of the largest are not tried.
-_SMALLER = 256
-
 
 @allocating
 def blocks_of_keys(length: int, word: int, across: int) -> NDArray[np.int64]:
@@ -60,12 +57,12 @@ def _next_cut(length: int, cols: int, keys: int, cut: int) -> int:
 @allocating
 def causal_cuts(
     lines: NDArray[np.int64], columns: NDArray[np.int64], sizes: Sizes, sharers: int,
-    q_length: int, word: int, room: int,
+    q_length: int, word: int, room: int, part: int,
 ) -> NDArray[np.int64]:  # fmt: skip
     """Plans to try with a causal mask, of those that a tile has room for.
 
-    They are cuts of the rows and keys of a head, in each group, but for blocks far smaller than one
-    before them. Blocks of keys that a block of rows sees are told by a sample.
+    They are cuts of the rows and keys of a head, in each group. Blocks of keys that a block of rows
+    sees are told by a sample.
 
     Args:
         lines: Rows of the groups to try.
@@ -75,6 +72,7 @@ def causal_cuts(
         q_length: Tokens of a head.
         word: Keys that are filled up to a multiple of this.
         room: Bytes of a tile.
+        part: Blocks of less than one part in so many of the largest before them are left out.
 
     Returns:
         Shape (8, plans): rows and keys of a block, blocks of rows and of keys, rows and columns of
@@ -103,8 +101,8 @@ def causal_cuts(
                     seen[sample] = sizes.keys - q_length + 1 + last // sharers
                 for column in range(of_keys.shape[1]):
                     wide, kv_blocks = of_keys[0, column], of_keys[1, column]
-                    if own * wide * _SMALLER < largest:
-                        break  # as the next ones are smaller
+                    if own * wide < largest // part:
+                        continue
                     cut = own, wide, q_blocks, kv_blocks, down, across
                     if cut_bytes(sizes, *cut) > room:
                         continue

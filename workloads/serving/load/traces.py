@@ -206,7 +206,7 @@ def _read(name: str, file: TextIO) -> Iterator[tuple[int, int, int]]:
     for row in reader:
         if not row:
             continue
-        if not least <= len(row) <= most:
+        if len(row) < least or any(cell.strip() for cell in row[most:]):
             allowed = str(most) if least == most else f"{least} to {most}"
             raise InputError(
                 f"{name}: line {reader.line_num}: found {len(row)} cells; allowed: {allowed}, the "

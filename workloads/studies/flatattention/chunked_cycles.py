@@ -159,4 +159,4 @@ def _costs(plan: ChunkedPlan, width: int, timing: NocTiming) -> Costs:
     laws = laws_of(timing, plan.place, (width, plan.chunk), (False, False), ("network", "network"))
     streams = flat.all_streams
     lies = streams.first, streams.beside, streams.depth, 0, 0
-    return costs_of(np.array(cut_costs(laws, *flat.cut, *flat.group, *lies)))
+    return costs_of(np.concatenate(cut_costs(laws, *flat.cut, *flat.group, *lies)))
