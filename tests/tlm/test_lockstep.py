@@ -1,14 +1,15 @@
 """Models that are advanced in step with SimPy: none misses what happens before it looks."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simpy import Event
 
-from tlm.lockstep import SteppedEnvironment
+from tlm.lockstep import Moment, SteppedEnvironment, call_after, go_on
 
 
 @dataclass(frozen=True)
@@ -165,3 +166,49 @@ def test_what_takes_effect_in_its_very_cycle_is_told_then() -> None:
     env.process(start())
     env.run()
     assert told == [(7, 1), (8, 2), (8, 3), (8, 4)]
+
+
+def test_whoever_waits_for_a_moment_goes_on_at_once() -> None:
+    """In the order of asking, and before what follows; nobody waits for what has happened."""
+    env, moment, told = SteppedEnvironment(), Moment(), []
+
+    def waits(cycles: int) -> Iterator[Event]:
+        yield env.after(cycles)
+        yield moment
+        told.append((cycles, env.now, moment.value))
+
+    def happen() -> None:
+        moment.happen("value")
+        told.append("then")
+
+    for cycles in (2, 1, 7):
+        go_on(waits(cycles))
+    call_after(env, 5, happen)
+    env.run()
+    assert told == [(1, 5, "value"), (2, 5, "value"), "then", (7, 7, "value")]
+
+
+def test_an_error_is_told_as_it_is() -> None:
+    env, error = SteppedEnvironment(), ValueError("at fault")
+
+    def fails() -> Iterator[Event]:
+        yield env.after(3)
+        raise error
+
+    go_on(fails())
+    with pytest.raises(ValueError, match="at fault") as told:
+        env.run()
+    assert told.value is error
+
+
+def test_a_process_that_fails_stops_the_run() -> None:
+    env = SteppedEnvironment()
+
+    def fails() -> Generator[Any]:
+        yield env.timeout(3)
+        raise ValueError("at fault")
+
+    env.process(fails())
+    with pytest.raises(ValueError, match="at fault"):
+        env.run()
+    assert env.now == 3

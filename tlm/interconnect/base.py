@@ -1,8 +1,7 @@
 """The swap point of the network: what every implementation of an interconnect does."""
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tlm.interconnect.packets import ReductionGoal, TileSet
 
@@ -27,8 +26,7 @@ NO_PACKET = -1
 """Packet of an event within a tile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """The tail flit of a packet went in at its source or came out at a destination.
 
     The result of a reduction comes out at its root, as the lowest packet among its operands. The

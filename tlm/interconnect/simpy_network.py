@@ -4,9 +4,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from tlm.errors import InputError
-from tlm.interconnect.base import NO_PACKET, Event, EventKind, Interconnect
+from tlm.interconnect.base import Event, EventKind, Interconnect
 from tlm.interconnect.packets import Meetings, ReductionGoal, TileSet, cut
 from tlm.lockstep import SteppedEnvironment
+
+# Names of an enumeration are looked up slowly.
+_INJECTED, _EJECTED, _TAKEN = EventKind.INJECTED, EventKind.EJECTED, EventKind.TAKEN
 
 
 class SimpyNetwork:
@@ -23,7 +26,9 @@ class SimpyNetwork:
         self._env = env
         self._network = network
         self._bound_flits = bound_flits
-        self._effects: dict[tuple[EventKind, int, int], list[Callable[[int], object]]] = {}
+        self._left: dict[int, Callable[[int], object]] = {}  # by packet
+        self._arrived: dict[tuple[int, int], list[Callable[[int], object]]] = {}  # and node
+        self._ended: dict[tuple[EventKind, int], Callable[[int], object]] = {}  # in a node's tile
         self._parts: dict[int, deque[Callable[[], object]]] = {}
         self._meetings = Meetings()
         self._operand_flits: dict[int, int] = {}
@@ -56,22 +61,22 @@ class SimpyNetwork:
         Raises:
             InputError: for an operand that is not as long as those that it meets.
         """
-        bound = flits if isinstance(goal, TileSet) and len(goal) == 1 else self._bound_flits
-        for part in cut(flits, bound):
-            packet = self._network.inject(int(self._env.now), source, goal, part)
+        now, whole = self._env.now, isinstance(goal, TileSet) and len(goal) == 1
+        for part in (flits,) if whole else cut(flits, self._bound_flits):
+            packet = self._network.inject(now, source, goal, part)
         if parts:
             self._parts[packet] = deque(parts)
         # A tree delivers packets in their order: of a transfer only the last one matters.
-        self._effects[EventKind.INJECTED, packet, source] = [left]
+        self._left[packet] = left
         if isinstance(goal, ReductionGoal):
             packet = self._result(packet, source, goal, flits)
         for node, arrived in arrivals.items():
-            self._effects.setdefault((EventKind.EJECTED, packet, node), []).append(arrived)
+            self._arrived.setdefault((packet, node), []).append(arrived)
         self._wake()
 
     def expect(self, kind: EventKind, node: int, effect: Callable[[int], object]) -> None:
         """Have something called with a node when what has begun in its tile ends."""
-        self._effects[kind, NO_PACKET, node] = [effect]
+        self._ended[kind, node] = effect
         self._wake()
 
     def _result(self, packet: int, source: int, goal: ReductionGoal, flits: int) -> int:
@@ -92,14 +97,19 @@ class SimpyNetwork:
             parts.popleft()()
 
     def _dispatch(self, events: Sequence[Event]) -> None:
-        for event in events:
-            if event.kind is EventKind.TAKEN:
-                self._take_part(event.packet)
-            if event.kind is EventKind.EJECTED:
-                self._operand_flits.pop(event.packet, None)
-                self._parts.pop(event.packet, None)
-            for effect in self._effects.pop((event.kind, event.packet, event.node), ()):
-                effect(event.node)
         if self._network.idle:
             # Nothing will move by itself. A network that owes deliveries tells why.
-            self._network.advance(int(self._env.now))
+            self._network.advance(self._env.now)
+        for kind, packet, node, _ in events:
+            if kind is _INJECTED:
+                if left := self._left.pop(packet, None):
+                    left(node)
+            elif kind is _EJECTED:
+                self._operand_flits.pop(packet, None)
+                self._parts.pop(packet, None)
+                for arrived in self._arrived.pop((packet, node), ()):
+                    arrived(node)
+            elif kind is _TAKEN:
+                self._take_part(packet)
+            else:
+                self._ended.pop((kind, node))(node)

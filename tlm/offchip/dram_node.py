@@ -14,6 +14,7 @@ from simpy import Environment
 
 from tlm.compiled import compiled, prepare
 from tlm.interconnect.packets import TileSet
+from tlm.lockstep import call_after
 from tlm.memory.base import OfBlock
 from tlm.memory.tables import Int64s
 from tlm.offchip.dram import Ask, Histories
@@ -86,7 +87,8 @@ class DramNode:
         """A block's end has come: the tile is told when all before it is taken."""
         del tile, target
         now = int(self._env.now)
-        self._call(max(now, self._taken) + 2 - now, arrived)  # it leaves in the next cycle
+        come = max(now, self._taken) + 2  # it leaves in the next cycle
+        call_after(self._env, come - now, arrived)
 
     def _ask(self, address: int, units: int, *, writes: bool) -> None:
         now = int(self._env.now)
@@ -114,16 +116,7 @@ class DramNode:
             load.arrived()
             self._look()
 
-        self._call(left - int(self._env.now), come)
-
-    def _call(self, after_cycles: int, call: Callable[[], object]) -> None:
-        event = self._env.timeout(after_cycles)
-        assert event.callbacks is not None
-        event.callbacks.append(lambda _: _do(call))
-
-
-def _do(call: Callable[[], object]) -> None:
-    call()
+        call_after(self._env, left - int(self._env.now), come)
 
 
 @compiled

@@ -22,6 +22,7 @@ from typing import Protocol
 from simpy import Environment
 
 from tlm.interconnect.packets import TileSet, cut
+from tlm.lockstep import call_after
 from tlm.memory.base import MemoryTarget, OfBlock
 from tlm.offchip.outlet import Outlet, Part, Reply, SendFlits
 from tlm.payload import Command, GenericPayload
@@ -140,7 +141,7 @@ class MemoryNode:
         part = payload.extension(Part)
         self._outlet.take(part, after_cycles)
         if not part.reply.left:
-            self._after(1, self._leave_slot)
+            call_after(self._env, 1, self._leave_slot)
 
     def _leave_slot(self) -> None:
         self._loads -= 1
@@ -158,11 +159,6 @@ class MemoryNode:
         payload = GenericPayload(command, address, self._unit_bytes)
         payload.extend(of_block)
         return payload
-
-    def _after(self, cycles: int, call: Callable[[], None]) -> None:
-        event = self._env.timeout(cycles)
-        assert event.callbacks is not None
-        event.callbacks.append(lambda _: call())
 
     def _go_on(self) -> None:
         """Begin with what has come, if the channel has taken what was before."""
@@ -188,7 +184,7 @@ class MemoryNode:
 
     def _asked(self) -> None:
         """The channel takes in this cycle what it is asked for."""
-        self._after(1, self._taken)
+        call_after(self._env, 1, self._taken)
         self._done()
 
     def _done(self) -> None:

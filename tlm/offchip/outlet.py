@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from simpy import Environment
 
 from tlm.interconnect.packets import TileSet
-from tlm.lockstep import NODE_LOOKS, call_behind
+from tlm.lockstep import NODE_LOOKS, call_after, call_behind
 
 #: Sends flits to a tile, to be written from an address (in flits) on; calls back when they have
 #: left, and when they have come.
@@ -85,7 +85,7 @@ class Outlet:
         self._last_from = int(self._env.now) + after_cycles + part.flits - 1
         part.reply.left -= 1
         arrived = _nothing if part.reply.left else part.reply.arrived
-        self._after(after_cycles, lambda: self._begin(part, arrived))
+        call_after(self._env, after_cycles, lambda: self._begin(part, arrived))
 
     def _begin(self, part: Part, arrived: Callable[[], object]) -> None:
         self._full = self._sends_last is None
@@ -102,11 +102,6 @@ class Outlet:
         self._looking = False
         if self.may_take():
             self._freed(1)
-
-    def _after(self, cycles: int, call: Callable[[], None]) -> None:
-        event = self._env.timeout(cycles)
-        assert event.callbacks is not None
-        event.callbacks.append(lambda _: call())
 
 
 def _nothing() -> None:

@@ -15,6 +15,7 @@ from simpy import Environment
 
 from tlm.compiled import compiled, prepare
 from tlm.interconnect.packets import TileSet
+from tlm.lockstep import call_after
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.program import Program
@@ -151,7 +152,7 @@ class StreamedNode:
         step = _burst_cycles(self._timing, self._unit_bytes, units, writes)
         begun = self._bus_free.latest(Ratio(asks[0][1] + latency))
         free = begun.plus(Ratio.of(units * step.numerator, step.denominator))
-        for unit, cycle in asks:
+        for unit, cycle in asks[1:]:
             rest = (units - unit) * step.numerator
             come = (cycle + latency) * step.denominator
             free = free.latest(Ratio(come + rest, step.denominator))
@@ -159,9 +160,7 @@ class StreamedNode:
         return begun, step
 
     def _call(self, arrived: Callable[[], object]) -> None:
-        event = self._env.timeout(self._left - int(self._env.now))
-        assert event.callbacks is not None
-        event.callbacks.append(lambda _: _do(arrived))
+        call_after(self._env, self._left - int(self._env.now), arrived)
 
 
 @lru_cache(2**12)  # blocks of few lengths come again and again
@@ -198,10 +197,6 @@ def _last_leaves(
         begun = left if left >= came else came + 1
         left = begun + (flits if unit + 1 < units else last)
     return left
-
-
-def _do(call: Callable[[], object]) -> None:
-    call()
 
 
 @cache

@@ -1,7 +1,7 @@
 """Off-chip memory in a run of the approximately-timed engine: channels' nodes, and transfers."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Protocol
 
 from simpy import Environment
@@ -18,9 +18,10 @@ from tlm.offchip.node import Gate, MemoryNode
 from tlm.offchip.streamed import StreamedNode, are_streamed
 from tlm.offchip.wire import Wire
 from tlm.program import Program
-from tlm.program.operations import OffChip, Tile
-from tlm.program.steps import TransferStep
+from tlm.program.operations import Tile
+from tlm.program.steps import OffChipStep
 
+_tile_set = lru_cache(2**12)(TileSet.tile)
 #: Makes a channel, at any level.
 Channel = Callable[[Environment], MemoryTarget]
 #: Sends a part of what a transfer sends; calls back with the node when that has left.
@@ -30,7 +31,7 @@ SendPart = Callable[[Callable[[int], object]], object]
 class Scratchpads(Protocol):
     """Tiles whose banks hold what is sent, word by word."""
 
-    def answer_address(self, step: TransferStep) -> int:
+    def answer_address(self, step: OffChipStep) -> int:
         """Word of a tile from which on the answer to a transfer is written."""
 
     def begin_answer(self, node: int, address: int, words: int) -> None:
@@ -103,7 +104,7 @@ class OffChipMemory:
         self._blocks, self._streamed = Blocks(program, self.edge), are_streamed(program, self.edge)
 
     def start(
-        self, step: TransferStep, arrived: Callable[[int], object], left: Callable[[int], object]
+        self, step: OffChipStep, arrived: Callable[[int], object], left: Callable[[int], object]
     ) -> None:
         """A tile's transfer begins to leave now.
 
@@ -117,23 +118,22 @@ class OffChipMemory:
             message(_nothing)
         last(left)
 
-    def messages(self, step: TransferStep, arrived: Callable[[int], object]) -> list[SendPart]:
+    def messages(self, step: OffChipStep, arrived: Callable[[int], object]) -> list[SendPart]:
         """What a transfer sends, in its order: a request; of a store the block before it.
 
         ``step`` and ``arrived`` are those of `start`.
         """
         operation, tile, edge = step.operation, step.tile, self.edge
-        assert isinstance(operation, OffChip)
         channel = edge.channel(tile)
         node, place = self._node(channel), edge.place(channel)
         source, there = self._number(tile), self._number(place)
-        goal, back = TileSet.tile(*place), TileSet.tile(*tile)
+        back = _tile_set(*tile)
         address = self._blocks.address(tile, operation.block)
         told = partial(arrived, source)
 
         target = 0 if self._tiles is None else self._tiles.answer_address(step)
 
-        send = partial(self._send, channel, source, goal)
+        send = partial(self._send, channel, source, place)
         if operation.loads:
             asked = partial(node.load, back, address, operation.flits, told, target)
             return [partial(send, 1, asked)]
@@ -150,6 +150,7 @@ class OffChipMemory:
             if self._tiles is not None:
                 *before, last = writes
                 arrivals: dict[int, Callable[[int], object]] = {there: lambda _: last()}
+                goal = _tile_set(*place)
                 self._network.send(source, goal, operation.flits, left, arrivals, before)
                 return
             for number, (flits, write) in enumerate(zip(parts, writes, strict=True)):
@@ -161,7 +162,7 @@ class OffChipMemory:
         self,
         channel: int,
         source: int,
-        goal: TileSet,
+        place: Tile,
         flits: int,
         come: Callable[[], object],
         left: Callable[[int], object],
@@ -170,8 +171,8 @@ class OffChipMemory:
         if self.edge.at_tiles:
             self._requests[channel].send(flits, partial(left, source), come)
             return
-        (there,) = goal.nodes(self.edge.cols)
-        self._network.send(source, goal, flits, left, {there: lambda _: come()})
+        arrivals: dict[int, Callable[[int], object]] = {self._number(place): lambda _: come()}
+        self._network.send(source, _tile_set(*place), flits, left, arrivals)
 
     def _node(self, channel: int) -> MemoryNode | DramNode | StreamedNode:
         """The node of a channel, which begins its refreshes with the run."""

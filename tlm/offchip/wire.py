@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from simpy import Environment
 
+from tlm.lockstep import call_after
+
 
 class Wire:
     """Carries flits one way, one a cycle, in the order in which they are sent.
@@ -20,10 +22,9 @@ class Wire:
         """Send flits after those before; ``left``, then ``come`` are called after the last one."""
         now = int(self._env.now)
         self._free_cycle = max(now, self._free_cycle) + flits
-        event = self._env.timeout(self._free_cycle - now)
-        assert event.callbacks is not None
-        event.callbacks.extend((lambda _: _do(left), lambda _: _do(come)))
 
+        def arrive() -> None:
+            left()
+            come()
 
-def _do(call: Callable[[], object]) -> None:
-    call()
+        call_after(self._env, self._free_cycle - now, arrive)

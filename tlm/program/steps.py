@@ -12,7 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Engine, Operation, Tile, Transfer, Way, Work
+from tlm.program.operations import (
+    Engine,
+    OffChip,
+    Operation,
+    Relay,
+    Tile,
+    Transfer,
+    Way,
+    Work,
+)
 from tlm.program.program import Program
 from tlm.room import hold_room
 
@@ -86,6 +95,21 @@ class TransferStep(Step):
     members: TileSet
     flits: int
     arrivals: dict[Tile, list[Unit]]
+
+
+@dataclass(slots=True)
+class OffChipStep(TransferStep):
+    """A tile's transfer from or to off-chip memory."""
+
+    operation: OffChip
+
+
+@dataclass(slots=True)
+class RelayStep(TransferStep):
+    """A tile's part in a relay."""
+
+    operation: Relay
+    root: Tile
 
 
 def expand(program: Program) -> Iterator[Step]:
@@ -167,7 +191,8 @@ def _spread(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> Tra
     takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
     slots = [unit for there in _tiles(members) for unit in numbers.take(transfer.slots, there)]
     arrivals = {there: numbers.give(transfer.arrivals, there) for there in _tiles(members)}
-    return TransferStep(number, transfer, tile, takes, gives, slots, None, members, flits, arrivals)
+    kind: type[TransferStep] = OffChipStep if isinstance(transfer, OffChip) else TransferStep
+    return kind(number, transfer, tile, takes, gives, slots, None, members, flits, arrivals)
 
 
 def _gather(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> Iterator[TransferStep]:
@@ -175,9 +200,8 @@ def _gather(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> Ite
     root, members, flits = way.tile, way.members, transfer.sent_flits
     slots = numbers.take(transfer.slots, root)
     arrivals = {root: numbers.give(transfer.arrivals, root)}
+    kind: type[TransferStep] = RelayStep if isinstance(transfer, Relay) else TransferStep
     for tile in _tiles(members):
         takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
-        yield TransferStep(
-            number, transfer, tile, takes, gives, slots, root, members, flits, arrivals
-        )
+        yield kind(number, transfer, tile, takes, gives, slots, root, members, flits, arrivals)
         arrivals = {}

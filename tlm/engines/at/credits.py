@@ -20,7 +20,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from tlm.lockstep import CREDITS_LEAVE, SteppedEnvironment, call_behind
+from tlm.lockstep import CREDITS_LEAVE, Moment, SteppedEnvironment, call_behind
 from tlm.program import Program
 from tlm.program.operations import Engine, Tile
 from tlm.program.steps import Step, Unit
@@ -71,7 +71,7 @@ class UndisturbedCredits:
             yield awaited
         known = self._units.given(unit) + self._cycles[hops(tile, unit.tile)]
         if known > self._env.now:
-            yield self._env.timeout(known - self._env.now)
+            yield self._env.after(known - self._env.now)
 
     def end(self, step: Step) -> Iterable[Event]:
         """Wait for nothing."""
@@ -97,7 +97,7 @@ class _Queue:
 
     owed: deque[Credit] = field(default_factory=deque)
     ended: int = -1
-    left: Event | None = None
+    left: Moment | None = None
 
 
 @dataclass(slots=True)
@@ -159,7 +159,7 @@ class CreditMesh:
                 if unit.tile != step.tile:
                     self._takers.setdefault(unit, []).append(step.tile)
         self._known: set[Credit] = set()
-        self._waiting: dict[Credit, Event] = {}
+        self._waiting: dict[Credit, Moment] = {}
         self._senders: dict[Tile, _Sender] = {}
 
     def learn(self, unit: Unit, tile: Tile) -> Iterator[Event]:
@@ -169,7 +169,7 @@ class CreditMesh:
             if awaited is not None:
                 yield awaited
         elif not self._units.initial(unit) and (tile, unit) not in self._known:
-            self._waiting[tile, unit] = self._env.event()
+            self._waiting[tile, unit] = Moment()
             yield self._waiting[tile, unit]
 
     def end(self, step: Step) -> Iterator[Event]:
@@ -180,10 +180,10 @@ class CreditMesh:
         queue = sender.queues[step.engine]
         while True:
             if queue.owed:
-                queue.left = self._env.event()
+                queue.left = Moment()
                 yield queue.left
             elif queue.ended == self._env.now:
-                yield self._env.timeout(1)
+                yield self._env.after(1)
             else:
                 return
 
@@ -198,7 +198,7 @@ class CreditMesh:
         sender = self._senders.setdefault(step.tile, _Sender())
         queue = sender.queues[step.engine]
         queue.owed.extend(credits)
-        queue.ended = int(self._env.now)
+        queue.ended = self._env.now
         if credits:
             self._look(step.tile, sender)
 
@@ -206,7 +206,7 @@ class CreditMesh:
         """Offer a credit when all that end now have."""
         if not sender.busy:
             sender.busy = True
-            later = max(sender.free - int(self._env.now), 0)
+            later = max(sender.free - self._env.now, 0)
             call_behind(self._env, CREDITS_LEAVE, later, partial(self._offer, tile, sender))
 
     def _offer(self, tile: Tile, sender: _Sender) -> None:
@@ -227,10 +227,10 @@ class CreditMesh:
         queue = sender.queues[engine]
         queue.owed.popleft()
         sender.busy = False
-        sender.free = int(self._env.now) + self._timing.credit_interval_cycles - 1
+        sender.free = self._env.now + self._timing.credit_interval_cycles - 1
         if not queue.owed and queue.left is not None:
-            queue.left.succeed()
-            queue.left = None
+            left, queue.left = queue.left, None
+            left.happen()
         if any(each.owed for each in sender.queues):
             self._look(tile, sender)
 
@@ -238,7 +238,7 @@ class CreditMesh:
         self._known.add(credit)
         waiting = self._waiting.pop(credit, None)
         if waiting is not None:
-            waiting.succeed()
+            waiting.happen()
 
     def _node(self, tile: Tile) -> int:
         return tile[0] * self._cols + tile[1]

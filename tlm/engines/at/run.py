@@ -4,13 +4,14 @@ The network is an `Interconnect` advanced in step with SimPy (`SimpyNetwork`).
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import Any
+from inspect import GEN_CLOSED, getgeneratorstate
+from typing import cast
 
-import simpy
+from simpy import Event
 
-from tlm.engines.at.credits import Credit, CreditMesh, Credits, UndisturbedCredits
+from tlm.engines.at.credits import CreditMesh, Credits, UndisturbedCredits
 from tlm.engines.at.relay import Relays
 from tlm.engines.at.shared_tiles import SharedTiles
 from tlm.engines.at.starts import Starts
@@ -23,16 +24,26 @@ from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
-from tlm.lockstep import SteppedEnvironment
+from tlm.lockstep import Moment, SteppedEnvironment, call_after, go_on
 from tlm.offchip.system import OffChipMemory, SendPart
 from tlm.program import Engine, Program
-from tlm.program.operations import OffChip, Reduce, Relay, Tile
-from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, WorkStep, held_steps
-from tlm.tiles.interconnect import TiledInterconnect
+from tlm.program.operations import Reduce, Tile
+from tlm.program.steps import (
+    OffChipStep,
+    ProgramDeadlockError,
+    RelayStep,
+    Step,
+    TransferStep,
+    Unit,
+    WorkStep,
+    held_steps,
+)
+from tlm.tiles.interconnect import TiledInterconnect, TileStarts
+from tlm.tiles.jobs import Job
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import EngineSpan, Recorder, TransferSpan
 
-_Process = Generator[simpy.Event, Any, None]
+_Waits = Generator[Event, None, None]
 
 
 def run_at(
@@ -86,8 +97,14 @@ class _Processes:
         self._units = GivenUnits(self._env, program)
         edge_rows = 0 if offchip is None else offchip.edge.edge_rows
         self._tiles = (
-            SharedTiles(self._env, network, self._network, program, edge_rows=edge_rows)
-            if isinstance(network, TiledInterconnect)
+            SharedTiles(
+                self._env,
+                cast("TiledInterconnect", network),  # to ask whether it is one takes long
+                self._network,
+                program,
+                edge_rows=edge_rows,
+            )
+            if isinstance(network, TileStarts)
             else None
         )
         if offchip is not None:
@@ -97,7 +114,8 @@ class _Processes:
         )
         self._timing = timing
         self._relays = Relays(self._env, self._network, program.cols)
-        self._begun: dict[tuple[Tile, Engine], int] = {}
+        # By engines, of each tile the operation that began last.
+        self._begun: list[dict[Tile, int]] = [{} for _ in Engine]
         self._times = RunTimes(self._env, program)
 
     def outcome(self) -> Outcome:
@@ -107,20 +125,20 @@ class _Processes:
         for step in steps:
             queues.setdefault((step.tile, step.engine), []).append(step)
         self._credits = self._made_credits(steps)
-        processes = {
-            key: self._env.process(
-                self._transfers(key[0], steps)
-                if key[1] is Engine.TRANSFER
-                else self._engine(*key, steps)
-            )
+        engines = {
+            key: self._transfers(key[0], steps)
+            if key[1] is Engine.TRANSFER
+            else self._engine(*key, steps)
             for key, steps in queues.items()
         }
+        for waits in engines.values():
+            go_on(waits)
         self._env.run()
-        stuck = [key for key, process in processes.items() if process.is_alive]
+        stuck = [key for key, waits in engines.items() if getgeneratorstate(waits) != GEN_CLOSED]
         if stuck:
             tile, engine = stuck[0]
             raise ProgramDeadlockError(
-                f"operation {self._begun[stuck[0]]} waits for ever at the {engine.name} engine "
+                f"operation {self._begun[engine][tile]} waits for ever at the {engine.name} engine "
                 f"of tile {tile}; engines that wait for ever: {len(stuck)}"
             )
         return self._times.outcome()
@@ -132,140 +150,145 @@ class _Processes:
             return UndisturbedCredits(*common)
         return CreditMesh(*common, self._queues, steps)
 
-    def _engine(self, tile: Tile, engine: Engine, steps: list[Step]) -> _Process:
+    def _engine(self, tile: Tile, engine: Engine, steps: list[Step]) -> _Waits:
         """An engine does its work in order."""
+        begun = self._begun[engine]
         for step in steps:
             assert isinstance(step, WorkStep)
-            self._begun[tile, engine] = step.number
-            yield from self._take(step)
+            begun[tile] = step.number
+            for unit in step.takes:
+                if awaited := self._units.awaited(unit):
+                    yield awaited
             yield from self._starts.turn(tile, engine)
-            start = int(self._env.now)
+            start = self._env.now
             self._times.begin_work(tile, engine)
-            yield from self._work(tile, engine, step)
+            if jobs := self._tiles.jobs(step) if self._tiles is not None else ():
+                yield from self._jobs(tile, engine, step, jobs)
+            else:
+                yield self._env.after(step.cycles)
+                yield from self._credits.end(step)
             self._times.end_work(tile, engine, start)
             self._end(step, start)
-            yield from self._end_rest(step)
+            if len(self._credits.given_by(step)) > 1:
+                yield from self._end_rest(step)
 
-    def _work(self, tile: Tile, engine: Engine, step: WorkStep) -> _Process:
-        """The work of a step that starts now."""
-        jobs = self._tiles.jobs(step) if self._tiles is not None else ()
-        if self._tiles is None or not jobs:
-            yield self._env.timeout(step.cycles)
-            yield from self._credits.end(step)
-            return
+    def _jobs(self, tile: Tile, engine: Engine, step: Step, jobs: Sequence[Job]) -> _Waits:
+        """The work of a step that starts now, in a tile whose banks count."""
+        assert self._tiles is not None
         for place, job in enumerate(jobs):
             if place > 0:
                 yield from self._starts.turn(tile, engine)
             yield self._tiles.begin(self._node(tile), job)
             yield from self._credits.end(step)
 
-    def _transfers(self, tile: Tile, steps: list[Step]) -> _Process:
+    def _transfers(self, tile: Tile, steps: list[Step]) -> _Waits:
         """An interface starts its transfers in order, a few before the first has left."""
-        under_way: deque[simpy.Process] = deque()
+        under_way: deque[Moment] = deque()  # each when one ends
+        begun = self._begun[Engine.TRANSFER]
         for step in steps:
             assert isinstance(step, TransferStep)
             if len(under_way) == self._queues.outstanding:
                 yield under_way.popleft()
-            self._begun[tile, Engine.TRANSFER] = step.number
-            yield from self._take(step)
-            if self._offchip is None and isinstance(step.operation, OffChip):
-                now = int(self._env.now)
+            begun[tile] = step.number
+            for unit in step.takes:
+                if awaited := self._units.awaited(unit):
+                    yield awaited
+            if self._offchip is None and isinstance(step, OffChipStep):
+                now = self._env.now
                 self._end(step, now)
                 self._arrive(step, now, tile, step.arrivals[tile], self._node(tile))
                 continue
             for unit in step.slots:
                 yield from self._credits.learn(unit, tile)
-            yield from self._start(step, under_way)
+            yield from self._starts.turn(tile, Engine.TRANSFER)
+            if self._tiles is None:
+                self._send(step, self._env.now, self._message(step), under_way)
+                if self._queues.outstanding > 1:
+                    yield self._env.after(step.flits)
+            else:
+                yield from self._read(step, self._tiles, under_way)
             if len(self._credits.given_by(step)) > 1:
                 while under_way:
                     yield under_way.popleft()
                 yield from self._end_rest(step)
         yield from under_way
 
-    def _start(self, step: TransferStep, under_way: deque[simpy.Process]) -> _Process:
+    def _read(self, step: TransferStep, tiles: SharedTiles, under_way: deque[Moment]) -> _Waits:
         """Start what a step sends, until the next step's words may be read."""
-        yield from self._starts.turn(step.tile, Engine.TRANSFER)
-        start, node = int(self._env.now), self._node(step.tile)
-        if self._tiles is None:
-            message = self._message(step, start)
-            under_way.append(self._env.process(self._send(step, start, message, [*under_way])))
-            if self._queues.outstanding > 1:
-                yield self._env.timeout(step.flits)
-            return
-        messages = [self._message(step, start)]
-        if self._offchip is not None and isinstance(step.operation, OffChip):
-            messages = self._offchip.messages(step, self._arrivals(step, start)[node])
-        for message, words in zip(messages, self._tiles.transfers(step), strict=True):
+        node, start = self._node(step.tile), self._env.now
+        messages = [self._message(step)]
+        if self._offchip is not None and isinstance(step, OffChipStep):
+            messages = self._offchip.messages(step, self._arrivals(step)[node])
+        for message, words in zip(messages, tiles.transfers(step), strict=True):
             if message is not messages[0]:
                 if len(under_way) == self._queues.outstanding:
                     yield under_way.popleft()
                 yield from self._starts.turn(step.tile, Engine.TRANSFER)
-            words_read = self._tiles.read(node, words)
-            last = message is messages[-1]
-            sent = self._send(step, start, message, [*under_way], last=last)
-            under_way.append(self._env.process(sent))
+            words_read = tiles.read(node, words)
+            self._send(step, start, message, under_way, last=message is messages[-1])
             yield words_read
-
-    def _take(self, step: Step) -> Iterable[simpy.Event]:
-        return self._awaited(step.takes) if step.takes else ()
-
-    def _awaited(self, units: list[Unit]) -> _Process:
-        for unit in units:
-            awaited = self._units.awaited(unit)
-            if awaited is not None:
-                yield awaited
 
     def _send(
         self,
         step: TransferStep,
         start: int,
         message: SendPart,
-        before: list[simpy.Process],
+        under_way: deque[Moment],
         *,
         last: bool = True,
-    ) -> _Process:
-        """Queue the packets of a transfer that starts now, and wait until it ends.
+    ) -> None:
+        """Queue the packets of a transfer.
 
-        It does not before the last packet has left, and those ``before`` it have ended.
+        It ends when the last packet has left, and those ``under_way`` have ended.
         """
-        left = self._env.event()
-        if self._queues.launch_cycles and self._tiles is None:
-            yield self._env.timeout(self._queues.launch_cycles)
-        message(left.succeed)
-        yield left
-        for transfer in before:
-            if transfer.is_alive:
-                yield transfer
-        yield from self._credits.end(step)
-        if last:
-            self._end(step, start)
+        before, ended = [*under_way], Moment()
+        under_way.append(ended)
 
-    def _message(self, step: TransferStep, start: int) -> SendPart:
-        """What sends all of a transfer."""
-        node, arrivals = self._node(step.tile), self._arrivals(step, start)
-        if isinstance(step.operation, Relay):
+        def ends() -> _Waits:
+            yield from before
+            yield from self._credits.end(step)
+            if last:
+                self._end(step, start)
+            ended.happen()
+
+        def left(_node: int) -> None:
+            go_on(ends())
+
+        launch_cycles = self._queues.launch_cycles if self._tiles is None else 0
+        if launch_cycles:
+            call_after(self._env, launch_cycles, partial(message, left))
+        else:
+            message(left)
+
+    def _message(self, step: TransferStep) -> SendPart:
+        """What sends all of a transfer that starts now."""
+        node, tile = self._node(step.tile), step.tile
+        if isinstance(step, OffChipStep):
+            assert self._offchip is not None
+            arrived = partial(self._arrive, step, self._env.now, tile, step.arrivals[tile])
+            return partial(self._offchip.start, step, arrived)
+        arrivals = self._arrivals(step)
+        if isinstance(step, RelayStep):
             if self._tiles is not None:
                 called = step.operation.called(step.number)
                 raise InputError(
                     f"{called}: tiles whose banks count run relays as messages (tlm.program.relays)"
                 )
             return partial(self._relays.start, step, [*arrivals.values()])
-        if isinstance(step.operation, OffChip):
-            assert self._offchip is not None
-            return partial(self._offchip.start, step, arrivals[node])
         goal = self._goal(step)
         return lambda left: self._network.send(node, goal, step.flits, left, arrivals)
 
-    def _arrivals(self, step: TransferStep, start: int) -> dict[int, Callable[[int], object]]:
-        """By node, what happens when a transfer has been written there."""
+    def _arrivals(self, step: TransferStep) -> dict[int, Callable[[int], object]]:
+        """By node, what happens when a transfer has been written there that starts now."""
+        start = self._env.now
         return {
             self._node(tile): partial(self._arrive, step, start, tile, units)
             for tile, units in step.arrivals.items()
         }
 
     def _end(self, step: Step, start: int) -> None:
-        end = int(self._env.now)
-        self._times.ends[step.engine, step.tile] = end
+        end = self._env.now
+        self._times.ends[step.engine][step.tile] = end
         if self._recorder is not None:
             label = step.operation.label
             span = EngineSpan(step.number, label, step.engine, step.tile, start, end)
@@ -273,17 +296,13 @@ class _Processes:
         self._units.give(step.gives)
         self._credits.send(step, self._credits.given_by(step)[0])
 
-    def _end_rest(self, step: Step) -> Iterable[simpy.Event]:
+    def _end_rest(self, step: Step) -> _Waits:
         """Give the credits that are too many for a step's own end, by waits behind it."""
-        rest = self._credits.given_by(step)[1:]
-        return self._give_credits(step, rest) if rest else ()
-
-    def _give_credits(self, step: Step, rest: list[list[Credit]]) -> _Process:
-        for credits in rest:
+        for credits in self._credits.given_by(step)[1:]:
             yield from self._starts.turn(step.tile, step.engine)
-            yield self._env.timeout(self._queues.least_work_cycles)
+            yield self._env.after(self._queues.least_work_cycles)
             yield from self._credits.end(step)
-            self._times.ends[step.engine, step.tile] = int(self._env.now)
+            self._times.ends[step.engine][step.tile] = self._env.now
             self._credits.send(step, credits)
 
     def _goal(self, step: TransferStep) -> TileSet | packets.ReductionGoal:
@@ -301,8 +320,8 @@ class _Processes:
         self, step: TransferStep, start: int, tile: Tile, units: list[Unit], _node: int
     ) -> None:
         """A transfer has been written at a tile."""
-        self._times.arrived[tile] = int(self._env.now)
+        self._times.arrived[tile] = self._env.now
         if self._recorder is not None:
             way = step.number, step.operation.label, step.tile, tile, step.flits
-            self._recorder.transfer(TransferSpan(*way, start, int(self._env.now)))
+            self._recorder.transfer(TransferSpan(*way, start, self._env.now))
         self._units.give(units)

@@ -8,12 +8,12 @@ from simpy import Event
 from tlm.errors import InputError
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.simpy_network import SimpyNetwork
-from tlm.lockstep import SteppedEnvironment
+from tlm.lockstep import Moment, SteppedEnvironment
 from tlm.offchip.node import Gate
 from tlm.program import Program
 from tlm.program.data import Gemm, Task
-from tlm.program.operations import OffChip, Tile
-from tlm.program.steps import TransferStep, WorkStep
+from tlm.program.operations import Tile
+from tlm.program.steps import OffChipStep, TransferStep, WorkStep
 from tlm.tiles.banked import Rows
 from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.jobs import Job, MatrixJob, matrix_jobs, vector_job
@@ -94,7 +94,7 @@ class SharedTiles:
 
     def begin(self, node: int, job: Job) -> Event:
         """Start a job; what happens when it has ended."""
-        self._mesh.begin(int(self._env.now), node, job)
+        self._mesh.begin(self._env.now, node, job)
         kind = EventKind.MATRIX if isinstance(job, MatrixJob) else EventKind.VECTOR
         return self._awaited(kind, node)
 
@@ -106,39 +106,37 @@ class SharedTiles:
         operation = step.operation
         source, target = operation.source, operation.target
         rows, words = (1, step.flits) if source is None else self._places[source].sent
-        if not isinstance(operation, OffChip):
+        if not isinstance(step, OffChipStep):
             return [(self._rows(source, rows, words), self._rows(target, rows, words))]
         request = Rows(self._request(step), 1, 1, 0)
-        if operation.loads:
+        if step.operation.loads:
             return [(request, None)]
         block = self._rows(source, 1, rows * words)
         return [(block, block), (request, request)]
 
     def read(self, node: int, words: tuple[Rows, Rows | None]) -> Event:
         """Start a transfer, which is sent next; what happens when its words have been read."""
-        self._mesh.begin_reading(int(self._env.now), node, *words)
+        self._mesh.begin_reading(self._env.now, node, *words)
         return self._awaited(EventKind.READ, node)
 
-    def answer_address(self, step: TransferStep) -> int:
+    def answer_address(self, step: OffChipStep) -> int:
         """Word of a tile from which on memory's answer to a transfer is written."""
         operation = step.operation
-        assert isinstance(operation, OffChip)
         if operation.loads and operation.target is not None:
             return self._places[operation.target].address
         return self._request(step)  # which comes back as it was
 
     def begin_answer(self, node: int, address: int, words: int) -> None:
         """Say where in a tile a packet is written that a channel's node sends next."""
-        self._mesh.begin_answer(int(self._env.now), node, Rows(address, 1, words, 0))
+        self._mesh.begin_answer(self._env.now, node, Rows(address, 1, words, 0))
 
     def gate(self, node: int) -> Gate:
         """A channel's node at its router."""
         return _Gate(self._mesh, node)
 
-    def _request(self, step: TransferStep) -> int:
+    def _request(self, step: OffChipStep) -> int:
         """Address of a request's word; they stand at the end of the scratchpad."""
         operation = step.operation
-        assert isinstance(operation, OffChip)
         known = self._requests.setdefault(step.tile, {})
         key = (operation.block or "", operation.loads, step.flits)
         # A scratchpad has as many words in each bank, so that counting from its end needs no size.
@@ -150,6 +148,6 @@ class SharedTiles:
         return Rows(self._places[name].address, rows, words, self._places[name].row_words)
 
     def _awaited(self, kind: EventKind, node: int) -> Event:
-        event = self._env.event()
-        self._network.expect(kind, node, event.succeed)
-        return event
+        moment = Moment()
+        self._network.expect(kind, node, moment.happen)
+        return moment

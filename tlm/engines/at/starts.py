@@ -1,11 +1,10 @@
 """Starts of operations at tiles whose sequencer starts one in a cycle."""
 
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from simpy import Event
 
-from tlm.lockstep import SteppedEnvironment
+from tlm.lockstep import Moment, SteppedEnvironment, go_on
 from tlm.program.operations import Engine, Tile
 
 
@@ -25,21 +24,21 @@ class Starts:
         self._env = env
         self._take_turns = take_turns
         self._settled = env.behind_models if behind_models else env.behind_all
-        self._waiting: dict[Tile, dict[Engine, Event]] = {}
+        self._waiting: dict[Tile, dict[Engine, Moment]] = {}
         self._last: dict[Tile, int] = {}
 
     def turn(self, tile: Tile, engine: Engine) -> Iterable[Event]:
         """Wait until an engine that could start may."""
         return self._wait(tile, engine) if self._take_turns else ()
 
-    def _wait(self, tile: Tile, engine: Engine) -> Generator[Event, Any, None]:
+    def _wait(self, tile: Tile, engine: Engine) -> Iterator[Event]:
         waiting = self._waiting.setdefault(tile, {})
-        waiting[engine] = self._env.event()
+        waiting[engine] = starts = Moment()
         if len(waiting) == 1:
-            self._env.process(self._serve(tile))
-        yield waiting[engine]
+            go_on(self._serve(tile))
+        yield starts
 
-    def _serve(self, tile: Tile) -> Generator[Event, Any, None]:
+    def _serve(self, tile: Tile) -> Iterator[Event]:
         """Let one start a cycle, when all that could in this cycle have asked."""
         waiting = self._waiting[tile]
         while True:
@@ -47,7 +46,8 @@ class Starts:
             last = self._last.get(tile, len(Engine) - 1)
             engine = min(waiting, key=lambda asking: (asking - last - 1) % len(Engine))
             self._last[tile] = engine
-            waiting.pop(engine).succeed()
-            if not waiting:
+            starts, others = waiting.pop(engine), bool(waiting)
+            starts.happen()
+            if not others:
                 return
-            yield self._env.timeout(1)
+            yield self._env.after(1)

@@ -4,9 +4,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-from simpy import Environment
 
 from tlm.engines.outcome import Outcome
+from tlm.lockstep import SteppedEnvironment
 from tlm.program import Engine, Program
 from tlm.program.operations import COMPUTING, Tile
 
@@ -25,14 +25,14 @@ class RunTimes:
     """Times of a run, all in cycles.
 
     Attributes:
-        ends: When engines of tiles ended their last operations.
+        ends: By engines, when those of tiles ended their last operations.
         arrived: When the last transfers into tiles were written.
     """
 
-    def __init__(self, env: Environment, program: Program) -> None:
+    def __init__(self, env: SteppedEnvironment, program: Program) -> None:
         self._env, self._shape = env, (program.rows, program.cols)
         # No arrays: to set one number in them takes longer.
-        self.ends: dict[tuple[Engine, Tile], int] = {}
+        self.ends: list[dict[Tile, int]] = [{} for _ in Engine]
         self.arrived: dict[Tile, int] = {}
         self._computing: defaultdict[Tile, _Computing] = defaultdict(_Computing)
 
@@ -46,11 +46,11 @@ class RunTimes:
         if engine in COMPUTING:
             self._compute(tile, -1)
         if engine is Engine.MATRIX:
-            self._computing[tile].matrix_cycles += int(self._env.now) - start
+            self._computing[tile].matrix_cycles += self._env.now - start
 
     def _compute(self, tile: Tile, more: int) -> None:
         """Count the cycles in which any of the computing engines works."""
-        own, now = self._computing[tile], int(self._env.now)
+        own, now = self._computing[tile], self._env.now
         if own.engines > 0:
             own.cycles += now - own.since
         own.engines += more
@@ -60,8 +60,9 @@ class RunTimes:
         """What the run has yielded."""
         ends = np.zeros((len(Engine), *self._shape), dtype=np.int64)
         arrived, matrix_busy, computed = np.zeros((3, *self._shape), dtype=np.int64)
-        for (engine, tile), end in self.ends.items():
-            ends[engine][tile] = end
+        for engine, of_tiles in enumerate(self.ends):
+            for tile, end in of_tiles.items():
+                ends[engine][tile] = end
         for tile, time in self.arrived.items():
             arrived[tile] = time
         for tile, own in self._computing.items():

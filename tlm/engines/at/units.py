@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from simpy import Environment, Event
-
+from tlm.lockstep import Moment, SteppedEnvironment
 from tlm.program import Program
 from tlm.program.steps import Unit
 
@@ -19,22 +18,22 @@ class GivenUnits:
         program: What is run.
     """
 
-    def __init__(self, env: Environment, program: Program) -> None:
+    def __init__(self, env: SteppedEnvironment, program: Program) -> None:
         self._env = env
         self._initial = {name: token.initial for name, token in program.tokens.items()}
         self._given: dict[Unit, int] = {}
-        self._waiting: dict[Unit, Event] = {}
+        self._waiting: dict[Unit, Moment] = {}
 
     def initial(self, unit: Unit) -> bool:
         """Whether a unit is there from the start."""
         return unit.number < self._initial[unit.token]
 
-    def awaited(self, unit: Unit) -> Event | None:
+    def awaited(self, unit: Unit) -> Moment | None:
         """What happens when a unit is given; None if it has been."""
         if self.initial(unit) or unit in self._given:
             return None
         if unit not in self._waiting:
-            self._waiting[unit] = self._env.event()
+            self._waiting[unit] = Moment()
         return self._waiting[unit]
 
     def given(self, unit: Unit) -> int:
@@ -43,8 +42,9 @@ class GivenUnits:
 
     def give(self, units: Iterable[Unit]) -> None:
         """Give units now."""
+        now = self._env.now
         for unit in units:
-            self._given[unit] = int(self._env.now)
+            self._given[unit] = now
             waiting = self._waiting.pop(unit, None)
             if waiting is not None:
-                waiting.succeed()
+                waiting.happen()
