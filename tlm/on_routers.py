@@ -1,11 +1,13 @@
 """A program at level `at` on models of a chip's routers."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from tlm.chips.parts import PacketRouter
 from tlm.engines.at import run_at
 from tlm.engines.outcome import Outcome
 from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import OffChipMemory
@@ -35,8 +37,13 @@ def run_on_routers(
         if tile is None
         else TiledMesh(rows, cols, timing, tile, edge_rows=below)
     )
-    cut = replace(timing, fifo_depth=router.packet_flits)
-    return run_at(program, cut, mesh, recorder, queues, offchip), mesh
+    return run_at(program, _cut(router), mesh, recorder, queues, offchip), mesh
+
+
+@lru_cache(16)  # small programs run many times
+def _cut(router: PacketRouter) -> NocTiming:
+    """A router whose buffer is the longest packet of a multicast or a reduction."""
+    return replace(router.timing, fifo_depth=router.packet_flits)
 
 
 def formula_memory(edge: Edge | None) -> OffChipMemory | None:

@@ -1,6 +1,7 @@
 """What running a program yields, at any level."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ Cycles = NDArray[np.int64]
 OUTCOME_BYTES_PER_TILE = 7 * 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """Times of a program run on R x C tiles, in cycles.
 
@@ -29,7 +30,7 @@ class Outcome:
     matrix_busy_cycles: Cycles
     compute_busy_cycles: Cycles
 
-    @property
+    @cached_property
     def finish_cycle(self) -> Cycles:
         """Shape (R, C): when the last operation or arrival at the tile ended."""
         last_end: Cycles = self.engine_end_cycle.max(axis=0)

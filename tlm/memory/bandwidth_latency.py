@@ -41,6 +41,10 @@ class ChannelTiming:
     queue_depth: int
     costs: BlockCosts | None = None
 
+    def __hash__(self) -> int:
+        """Of some fields: what bursts take is kept by channels, and many are asked for."""
+        return hash((self.latency_cycles, self.queue_depth))
+
     def busy_bytes(self, length_bytes: Any, *, writes: bool) -> Any:
         """What the data bus could have moved while it moves a block, or each of an array."""
         if self.costs is None:

@@ -80,11 +80,15 @@ def simulate(
 def waits(mesh: HandshakeMesh) -> dict[str, Any]:
     """Cycles that packets stood in line for outputs: of all, and of the one with most of them."""
     waited = mesh.waited_cycles
-    row, col, port = (int(each) for each in np.unravel_index(waited.argmax(), waited.shape))
+    place = int(waited.argmax())
+    most, where = int(waited.flat[place]), None
+    if most:
+        row, col, port = (int(each) for each in np.unravel_index(place, waited.shape))
+        where = f"{row},{col} {MeshPort(port).name.lower()}"
     return {
         "waited_cycles": int(waited.sum()),
-        "most_waited": f"{row},{col} {MeshPort(port).name.lower()}" if waited.any() else None,
-        "most_waited_cycles": int(waited[row, col, port]),
+        "most_waited": where,
+        "most_waited_cycles": most,
     }
 
 

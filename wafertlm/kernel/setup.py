@@ -248,7 +248,7 @@ class Setup(Ground):
         known = {field.name: getattr(ground, field.name) for field in fields(Ground)}
         return cls(**known, kernel=kernel, macs=macs, plan=plan, program=kernel.program(plan))
 
-    @property
+    @cached_property
     def moved(self) -> Moved:
         """Bytes that the program moves; none of a kernel whose operands lie in the tiles."""
         return moved_of(self.plan)

@@ -1,5 +1,7 @@
 """The mesh at the approximately-timed level: every handshake of the RTL, without its signals."""
 
+from struct import Struct
+
 import numpy as np
 
 from tlm.errors import InputError
@@ -44,9 +46,11 @@ _CLOCK, _PENDING, _REPORTING, _REPORTS = map(
     int, (Mesh.CLOCK, Mesh.PENDING, Mesh.REPORTING, Mesh.REPORTS)
 )
 _UNICAST, _NEXT_DELIVERY = int(PacketKind.UNICAST), int(Packet.NEXT_DELIVERY)
-_EJECTED = EventKind.EJECTED
-_INJECTED = int(What.INJECTED)
-_COLUMNS = len(Packets.__slots__)
+_SOURCE, _PACKET, _NODE = int(Packet.SOURCE), int(Delivery.PACKET), int(Delivery.NODE)
+_EJECTED, _INJECTED = EventKind.EJECTED, EventKind.INJECTED
+_WHAT_INJECTED = int(What.INJECTED)
+_PACKET_ROW = Struct(f"{len(Packets.__slots__)}i")  # written faster than through NumPy
+_PACKET_BYTES = 4 * PACKET_COLUMNS
 _BLOCK = 2048  # packets that are put into the table at once: their records stay in the cache
 
 
@@ -78,7 +82,8 @@ class HandshakeMesh:
         self._mesh = new_mesh(rows, cols, timing, reductions=reductions)
         self._first = int(self._mesh[Mesh.CONTROLS])  # row of the caller's packet 0
         self._packets = aligned_zeros((self._first + 64, PACKET_COLUMNS))
-        set_controls(self._packets[: self._first], cols)
+        if self._first:
+            set_controls(self._packets[: self._first], cols)
         self._deliveries = aligned_zeros((64, DELIVERY_COLUMNS))
         self._count = 0
         self._expected = 0
@@ -90,12 +95,12 @@ class HandshakeMesh:
     @property
     def _clock(self) -> int:
         """Cycle to simulate next."""
-        return int(self._mesh[_CLOCK])
+        return self._mesh.item(_CLOCK)
 
     @property
     def idle(self) -> bool:
         """Nothing moves: no packet is on its way, or those that are wait for operands."""
-        return int(self._mesh[_PENDING]) == 0
+        return self._mesh.item(_PENDING) == 0
 
     @property
     def waited_cycles(self) -> Int32s:
@@ -132,21 +137,26 @@ class HandshakeMesh:
             if self._operands_lacking == 0:
                 raise explain(self._mesh, self._packets)
             return []
-        first, cycle = self._mesh[_REPORTS], self._clock - 1
-        reports = self._mesh[first : first + 2 * found].reshape(found, 2)
-        events = [self._event(kind, what, cycle) for kind, what in reports.tolist()]
-        return sorted(events, key=lambda e: (e.kind is _EJECTED, e.packet, e.node))
+        first, cycle = self._mesh.item(_REPORTS), self._clock - 1
+        reports = self._mesh[first : first + 2 * found].tolist()
+        events = [
+            self._event(kind, what, cycle)
+            for kind, what in zip(reports[::2], reports[1::2], strict=True)
+        ]
+        if found > 1:
+            events.sort(key=lambda event: (event.kind is _EJECTED, event.packet, event.node))
+        return events
 
     def _run(self, until_cycle: int) -> int:
         return int(run(self._mesh, self._packets, self._deliveries, until_cycle))
 
     def _event(self, kind: int, what: int, cycle: int) -> Event:
         """What a report says."""
-        if kind == _INJECTED:
-            source = int(self._packets[what, Packet.SOURCE])
-            return Event(EventKind.INJECTED, what - self._first, source, cycle)
-        packet, node = self._deliveries[what, : Delivery.HEAD_EJECTED].tolist()
-        return Event(EventKind.EJECTED, packet - self._first, node, cycle)
+        if kind == _WHAT_INJECTED:
+            source = self._packets.item(what, _SOURCE)
+            return Event(_INJECTED, what - self._first, source, cycle)
+        packet, node = self._deliveries.item(what, _PACKET), self._deliveries.item(what, _NODE)
+        return Event(_EJECTED, packet - self._first, node, cycle)
 
     def check(self, packets: Packets) -> None:
         """Hold that the mesh can carry packets, which it then has.
@@ -202,9 +212,9 @@ class HandshakeMesh:
         self._packets = _grown(self._packets, place + 1)
         self._deliveries = _grown(self._deliveries, self._expected + 1)
         rows, cols = (row, row, goal.rows.step), (col, col, goal.cols.step)
-        packet = self._packets[place]
-        packet[:_COLUMNS] = (cycle, source, flits, _UNICAST, *rows, *cols, -1, number)
-        packet[_NEXT_DELIVERY] = self._expected
+        packet = (cycle, source, flits, _UNICAST, *rows, *cols, -1, number)
+        _PACKET_ROW.pack_into(self._packets.data, place * _PACKET_BYTES, *packet)
+        self._packets[place, _NEXT_DELIVERY] = self._expected
         self._expected += 1
         enqueue(self._mesh, self._packets, place, place + 1, 1)
         self._count = number + 1

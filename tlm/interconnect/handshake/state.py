@@ -131,7 +131,8 @@ def aligned_zeros(shape: tuple[int, ...]) -> Int32s:
     """Zeros that begin with a line of the cache."""
     columns = math.prod(shape)
     room = np.zeros(columns + LINE, dtype=np.int32)
-    skip = -room.ctypes.data // room.itemsize % LINE
+    address: int = room.__array_interface__["data"][0]
+    skip = -address // room.itemsize % LINE
     return room[skip : skip + columns].reshape(shape)
 
 
@@ -145,7 +146,7 @@ def set_controls(table: Int32s, cols: int) -> None:
 
 def node_table(m: Int32s) -> Int32s:
     """The nodes' records with all that belongs to them, a view of shape (nodes, columns)."""
-    first, count, size = m[[Mesh.NODES, Mesh.NODE_COUNT, Mesh.NODE_SIZE]].tolist()
+    first, count, size = map(m.item, (Mesh.NODES, Mesh.NODE_COUNT, Mesh.NODE_SIZE))
     return m[first : first + count * size].reshape(count, size)
 
 
@@ -162,7 +163,7 @@ def buffer_table(m: Int32s) -> Int32s:
 
 def node_addresses(m: Int32s) -> Int32s:
     """The nodes' addresses, shape (nodes,)."""
-    first, count, size = m[[Mesh.NODES, Mesh.NODE_COUNT, Mesh.NODE_SIZE]].tolist()
+    first, count, size = map(m.item, (Mesh.NODES, Mesh.NODE_COUNT, Mesh.NODE_SIZE))
     return np.arange(first, first + count * size, size, dtype=np.int32)
 
 
