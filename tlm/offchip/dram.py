@@ -101,14 +101,14 @@ class _Open(NamedTuple):
     Attributes:
         number: Of the block, among those that the channel was asked for.
         ask: What it was asked for.
-        bursts: Of each pseudo-channel those of the block, by their place in it.
+        bursts: Of each pseudo-channel that has some those of the block, by their place in it.
         requests: The same, by their number among its requests.
     """
 
     number: int
     ask: Ask
-    bursts: Sequence[Int64s]
-    requests: Sequence[Int64s]
+    bursts: dict[int, Int64s]
+    requests: dict[int, Int64s]
 
 
 class History:
@@ -138,19 +138,17 @@ class History:
     def _after(self, ask: Ask) -> "History":
         of = self._of
         where, address = of.bursts(ask)
-        own = [np.flatnonzero(where == number) for number in range(len(self._parts))]
-        requests = [
-            part.dropped + len(part.requests) + np.arange(len(bursts))
-            for part, bursts in zip(self._parts, own, strict=True)
-        ]
-        block = _Open(self.asked, ask, own, requests)
+        parts, bursts, requests = [*self._parts], {}, {}
+        for number in {*where.tolist()}:
+            bursts[number] = np.flatnonzero(where == number)
+            before = parts[number].dropped + len(parts[number].requests)
+            requests[number] = np.arange(before, before + len(bursts[number]))
+        block = _Open(self.asked, ask, bursts, requests)
         # Later requests change no time in which a write is taken: it was the first in its turn.
         loads = (each for each in self._open if not each.ask.writes)
         opened = [each for each in loads if of.under_way(each, self._parts, ask.now)]
-        parts = [
-            of.asked(part, number, block, address, opened) if len(own[number]) else part
-            for number, part in enumerate(self._parts)
-        ]
+        for number in bursts:
+            parts[number] = of.asked(parts[number], number, block, address, opened)
         return History(of, parts, [*opened, block], self.asked + 1)
 
 
@@ -186,8 +184,8 @@ class Histories:
         """Whether a burst of a block is not answered before a cycle."""
         tick = self._tick(now)
         return any(
-            (part.ended[requests - part.dropped, Asked.END_RESP] >= tick).any()
-            for part, requests in zip(parts, block.requests, strict=True)
+            (parts[number].ended[requests - parts[number].dropped, Asked.END_RESP] >= tick).any()
+            for number, requests in block.requests.items()
         )
 
     def asked(
@@ -211,8 +209,8 @@ class Histories:
         advance, now = self._channel.controller.advance, int(self._tick(ask.now))
         advance(m, requests, now - 1)  # of an idle one the refreshes
         m[Head.ACCEPT_AT] = min(m[Head.ACCEPT_AT], more[0, Asked.BEGIN_REQ])
-        wanted = (each.requests[number] for each in opened)
-        first = (int(each[0]) - part.dropped for each in wanted if len(each))
+        wanted = (each.requests[number] for each in opened if number in each.requests)
+        first = (int(each[0]) - part.dropped for each in wanted)
         unanswered = int((requests[:, Asked.END_RESP] == 0).argmax())
         drop = min(unanswered, min(first, default=unanswered))
         if drop > len(requests) // 2:
@@ -227,9 +225,10 @@ class Histories:
     def times(self, block: _Open, parts: Sequence[_Part]) -> Int64s:
         """See `History`."""
         column = Asked.END_REQ if block.ask.writes else Asked.BEGIN_RESP
-        ticks = np.empty(sum(map(len, block.bursts)), dtype=np.int64)
-        for part, bursts, requests in zip(parts, block.bursts, block.requests, strict=True):
-            ticks[bursts] = part.ended[requests - part.dropped, column]
+        ticks = np.empty(block.ask.units * self._of_unit, dtype=np.int64)
+        for number, bursts in block.bursts.items():
+            rows = block.requests[number] - parts[number].dropped
+            ticks[bursts] = parts[number].ended[rows, column]
         per_cycle, of = self._dram.ticks_per_cycle.as_integer_ratio()
         cycles = -(-ticks * of // per_cycle)
         if not block.ask.writes:
