@@ -23,9 +23,10 @@ class Spent(NamedTuple):
     @classmethod
     def of(cls, outcome: Outcome, for_memory: int = 0) -> Self:
         """As an engine has it."""
-        last = outcome.last_tile
+        last, cycles = outcome.last_tile, outcome.cycles
         matrix, computed = outcome.matrix_busy_cycles[last], outcome.compute_busy_cycles[last]
-        return cls(outcome.cycles, int(matrix), int(computed), for_memory)
+        # Level `lt` may have missed that both worked, but none works for longer than the run.
+        return cls(cycles, int(matrix), min(int(computed), cycles), for_memory)
 
     @classmethod
     def in_closed_form(cls, cycles: int, matrix: int, vector: int, without_memory: int) -> Self:

@@ -105,3 +105,23 @@ def test_no_part_of_a_closed_form_is_below_nothing(name: str, compute: str) -> N
         )  # fmt: skip
         assert min(ran.breakdown_cycles.values()) >= 0
         assert sum(ran.breakdown_cycles.values()) == ran.cycles
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "shape", "partition"),
+    [
+        # Sums stand behind products in the program and start long before these.
+        ("partitioned-gemm", "npusim-large", "64,512,512", "2d"),
+        ("grouped-gemm", "flat32", "12,45,176,196", None),
+    ],
+)
+def test_nor_of_a_run_that_works_out_of_order(
+    name: str, chip: str, shape: str, partition: str | None
+) -> None:
+    options = KernelOptions(
+        kernel=name, chip=chip, grid="4x4", shape=shape, dtype="fp16", partition=partition,
+        allow_stale=True,
+    )  # fmt: skip
+    ran = run_kernel(options)
+    assert min(ran.breakdown_cycles.values()) >= 0
+    assert sum(ran.breakdown_cycles.values()) == ran.cycles
