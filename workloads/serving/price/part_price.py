@@ -126,7 +126,7 @@ class PartPrices(ComparedPrices[AnyPart]):
         for mapping, mapped in self.plans(part):
             macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
             joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs)
-        cycles, read = sum(self._cycles(part)), self._expert_bytes(part)
+        cycles, read = sum(self._cycles(part)), self.expert_bytes(part)
         if isinstance(part, Kept | Unneeded):
             loaded = TileTraffic(0.0, 0.0, read, 0.0, 0.0)  # by no kernel
             joules += kernel_energy_j(self._chip.energy, loaded)
@@ -211,7 +211,7 @@ class PartPrices(ComparedPrices[AnyPart]):
                 plans.append((mapping, mapped))
         return found
 
-    def _expert_bytes(self, part: AnyPart) -> float:
+    def expert_bytes(self, part: AnyPart) -> float:
         """Bytes of experts' weights that a part reads."""
         if isinstance(part, Unneeded) or (isinstance(part, Kept) and part.fetched):
             return float(self._model.expert_bytes)

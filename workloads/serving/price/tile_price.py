@@ -39,7 +39,7 @@ from workloads.serving.price.cost import (
     layers_in_sram,
     macs_of,
 )
-from workloads.serving.price.energy import known_j
+from workloads.serving.price.energy import UNKNOWN, known_j
 from workloads.serving.price.iteration import DecodingOnly, Iterations, Keeping, Stage
 from workloads.serving.price.level_runs import LevelRuns
 from workloads.serving.price.mapping import Mapping as Mapper
@@ -302,21 +302,23 @@ class TilePrice(OfModel):
         return cycles, joules, read
 
     def _stage(self, stage: Stage) -> Price:
-        """Price of a stage that has none yet; if at one end, of both."""
-        cycles = joules = read = low = high = 0.0
-        for part, count in self._parts.parts(stage):
-            price = self._prices.of(part)
-            cycles += count * price.cycles
-            joules += count * price.joules
-            read += count * price.expert_bytes
-            if self._end is not None:
-                least, most = self._prices.ends(part)
-                low, high = low + count * least, high + count * most
+        """Price of a stage that has none yet; if at one end, of both: there no energy is known."""
+        parts = self._parts.parts(stage)
+        read = sum(count * self._prices.expert_bytes(part) for part, count in parts)
         if self._end is None:
+            cycles = joules = 0.0
+            for part, count in parts:
+                price = self._prices.of(part)
+                cycles += count * price.cycles
+                joules += count * price.joules
             self._stages[stage] = Price(cycles, joules, read)
-        else:
-            for end, bound in zip(_ENDS, (low, high), strict=True):
-                self._at_ends[end][stage] = Price(bound, joules, read)
+            return self._stages[stage]
+        low = high = 0.0
+        for part, count in parts:
+            least, most = self._prices.ends(part)
+            low, high = low + count * least, high + count * most
+        for end, bound in zip(_ENDS, (low, high), strict=True):
+            self._at_ends[end][stage] = Price(bound, UNKNOWN, read)
         return self._stages[stage]
 
     @property
