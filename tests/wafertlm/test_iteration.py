@@ -102,6 +102,12 @@ def test_all_weights_are_read_once(wafertlm: Wafertlm) -> None:
     assert found["seconds_low"] < found["seconds"] < found["seconds_high"]
 
 
+def test_a_time_of_whole_cycles_lies_between_its_bounds(wafertlm: Wafertlm) -> None:
+    options = ("--model", "llama3-8b", "--chip", "wse2", "--level", "lt", "--allow-stale")
+    found = iteration(wafertlm, *options, "--decode", "64@1")  # half a cycle more than its kernels
+    assert found["seconds_low"] <= found["seconds"] <= found["seconds_high"]
+
+
 def test_experts_run_in_one_pipeline(wafertlm: Wafertlm) -> None:
     found = iteration(wafertlm, "--model", "qwen3-30b-a3b", "--chip", "flat32", "--decode", "8@64")
     experts = [each for each in found["kernels"] if each["operator"].startswith("expert g")]
