@@ -126,6 +126,6 @@ def test_the_cost_of_all_is_bounded_and_of_what_is_kept_there_is_none(
     again = CountedRuns(folder)
     price.at_level(again).cost(batch)
     assert again.cost == Cost()
-    monkeypatch.setattr(level_runs, "NIGHT", sum(costs) - 1)
+    monkeypatch.setattr(level_runs, "BOUND", sum(costs) - 1)
     with pytest.raises(InputError, match="--level: at takes .* and more; allowed: "):
         price.at_level(CountedRuns(tmp_path / "other")).cost(batch)

@@ -115,6 +115,6 @@ def test_a_cost_above_the_bound_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         (Cost(BOUND, 0) + Cost(0, 1)).check("less")
     assert str(caught.value) == (
-        "--level: at takes 20,000,001 steps and packets, about 4,000 CPU-s; allowed: 20,000,000; "
+        "--level: at takes 20,000,001 steps and packets, about 1,000 CPU-s; allowed: 20,000,000; "
         "take less"
     )

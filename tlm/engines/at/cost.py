@@ -9,12 +9,12 @@ from tlm.offchip.streamed import are_streamed
 from tlm.program import Program
 from tlm.program.operations import Load, OffChip, Operation, Relay, Unicasts
 
-#: Steps and packets a CPU-second, as measured over all kernels on 4x4 and 8x8 tiles: 3,000 to
-#: 14,000, on one core of a server of 2022.
-RATE_PER_S = 5_000
+#: Steps and packets a CPU-second, as measured over kernels on 8x8 to 32x32 tiles: 14,000 to 53,000,
+#: on one core of a server of 2022.
+RATE_PER_S = 20_000
 #: Bursts of a load of which a model of DRAM at a tile answers as many in the time of a step.
 BURSTS = 100
-#: Most of a run: about an hour.
+#: Most of a run: about a quarter of an hour.
 BOUND = 20_000_000
 
 

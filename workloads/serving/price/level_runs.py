@@ -43,8 +43,8 @@ class Ran(NamedTuple):
     measured: tuple[int, ...]
 
 
-#: Most steps and packets of all measurements of a run at level `at`: about a night's.
-NIGHT = 100_000_000
+#: Most steps and packets of all measurements of a run at level `at`: about an hour and a half.
+BOUND = 100_000_000
 _INSTEAD = "--level lt, or a chip of fewer tiles"
 #: At which a program can stand behind a price.
 RunLevel = Literal["lt", "at"]
@@ -172,9 +172,9 @@ class CountedRuns(LevelRuns):
         if path not in self._counted:
             self._counted.add(path)
             self.cost += self._held_cost(chip, plans)
-            if self.cost.steps + self.cost.packets > NIGHT:
+            if self.cost.steps + self.cost.packets > BOUND:
                 raise InputError(
-                    f"--level: at takes {self.cost} and more; allowed: {NIGHT:,}; take {_INSTEAD}"
+                    f"--level: at takes {self.cost} and more; allowed: {BOUND:,}; take {_INSTEAD}"
                 )
         perf = tuple(mapped.cycles for _, mapped in plans)
         return Ran(perf, perf)
