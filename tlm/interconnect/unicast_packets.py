@@ -241,11 +241,11 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
                 _clear(network, left, network.ways[left, OutputLink.LEAVES], time)
             else:
                 network.buffers[behind, InputBuffer.DEFERS] = left
-                ahead = network.buffers[behind, InputBuffer.LEAVING]
-                if ahead >= 0 and network.ways[ahead, OutputLink.SETTLED]:
-                    _clear_behind(network, behind, network.ways[ahead, OutputLink.LEAVES], time)
+                _clear_stuck(network, behind, time)
         transfer[Crossing.BUFFER], transfer[Crossing.HOPS] = behind, hops + 1
         transfer[Crossing.THERE] = 0
+        for j in range(1, min(reach, hops) + 1):
+            _clear_stuck(network, network.ways[_way(network, who, hops - j), OutputLink.FROM], time)
         _enter(network, time + router.hop, _Happens.HEAD, who)
     known = hops == reach or (out == MeshPort.LOCAL and hops < reach)
     if known:
@@ -265,7 +265,31 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
 def _clear(network: UnicastNetwork, number: int, leaves: int, time: int) -> None:
     """Have a tail leave a link, or a port, and tails behind it that have room then."""
     leaves = _settle(network, number, leaves, time)
-    _clear_behind(network, network.ways[number, OutputLink.FROM], leaves, time)
+    _clear_behind(network, network.ways[number, OutputLink.FROM], leaves, 0, time)
+
+
+@merged
+def _clear_stuck(network: UnicastNetwork, from_buffer: int, time: int) -> None:
+    """Have tails leave links that have room behind as much of a packet as has not gone on.
+
+    What is ahead of a buffer holds some of the packet that leaves it, also if its head waits.
+    """
+    buffer, cols = network.buffers[from_buffer], network.router.cols
+    ahead = buffer[InputBuffer.LEAVING]
+    if buffer[InputBuffer.DEFERS] < 0 or ahead < 0:
+        return
+    way, stays = network.ways[ahead], 0
+    if not way[OutputLink.SETTLED]:
+        who = way[OutputLink.OWNER]
+        transfer = network.transfers[who]
+        deferred = network.buffers[transfer[Crossing.BUFFER], InputBuffer.DEFERS]
+        if deferred >= 0 and network.ways[deferred, OutputLink.OWNER] == who:
+            return
+        row, col = divmod(from_buffer // PORTS, cols)
+        crossed = abs(row - transfer[Crossing.ROW]) + abs(col - transfer[Crossing.COL])
+        gone = network.router.depth * (transfer[Crossing.HOPS] - crossed)
+        stays = max(0, transfer[Crossing.FLITS] - gone)
+    _clear_behind(network, from_buffer, way[OutputLink.LEAVES], stays, time)
 
 
 @merged
@@ -279,8 +303,12 @@ def _settle(network: UnicastNetwork, number: int, leaves: int, time: int) -> int
 
 
 @merged
-def _clear_behind(network: UnicastNetwork, from_buffer: int, leaves: int, time: int) -> None:
+def _clear_behind(
+    network: UnicastNetwork, from_buffer: int, leaves: int, stays: int, time: int
+) -> None:
     """Have tails leave links that have room when the first packet of a buffer has left it.
+
+    ``stays``: flits of that one that do not leave it yet.
 
     What cannot leave its links before there is room leaves the last of them when of the packet
     ahead no more is in the buffer than fits beside it.
@@ -295,12 +323,13 @@ def _clear_behind(network: UnicastNetwork, from_buffer: int, leaves: int, time: 
         flits = network.transfers[network.ways[number, OutputLink.OWNER], Crossing.FLITS]
         over = flits - (flits - 1) // depth * depth
         others = buffer[InputBuffer.LOAD] - network.transfers[first, Crossing.FLITS] - flits
-        if others + over > depth:
+        room = depth - over - others
+        if room < stays:
             return
         buffer[InputBuffer.DEFERS] = NOBODY
-        leaves = max(network.ways[number, OutputLink.LEAVES], leaves - (depth - over - others))
+        leaves = max(network.ways[number, OutputLink.LEAVES], leaves - room)
         leaves = _settle(network, number, leaves, time)
-        from_buffer = network.ways[number, OutputLink.FROM]
+        from_buffer, stays = network.ways[number, OutputLink.FROM], 0
 
 
 @merged
