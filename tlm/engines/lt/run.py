@@ -9,7 +9,6 @@ all that moves beside blocks of off-chip memory (`tlm.engines.lt.contention`).
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 from tlm.engines.lt.batch import Batch
@@ -272,30 +271,13 @@ class _LooseRun:
             self._machine.tell(number, operation)
 
     def _do_sends(self) -> None:
-        """Take up sends and the work between them: over the links that they share, if they do.
-
-        Those go together that stand from the first sends that share links to the last; all, if
-        only sends with work between them do.
-        """
+        """Take up sends and the work between them: over the links that they share, if they do."""
         waiting, self._sends, self._together = self._sends, [], 0
-        groups = [
-            [*numbers]
-            for are_sends, numbers in groupby(range(len(waiting)), lambda n: _is_send(waiting[n]))
-            if are_sends
-        ]
-        shares = self._machine.shared.share(
-            [[waiting[n].operation for n in group] for group in groups]
-        )
-        sharing = [group for group, shared in zip(groups, shares, strict=True) if shared]
-        first, end = (sharing[0][0], sharing[-1][-1] + 1) if sharing else (0, 0)
-        together = waiting[first:end]
-        if together and not self._machine.shared.follows([each.operation for each in together]):
-            first = end = 0
-        for taken in waiting[:first]:
-            self._do_alone(taken)
-        if first < end:
-            self._do_together(together, ordered=False)
-        for taken in waiting[end:]:
+        operations, shared = [taken.operation for taken in waiting], self._machine.shared
+        if waiting and shared.share(operations) and shared.follows(operations):
+            self._do_together(waiting, ordered=False)
+            return
+        for taken in waiting:
             self._do_alone(taken)
 
     def _do_ordered(self) -> None:
@@ -436,7 +418,3 @@ class _LooseRun:
             self._bound_cycles = self._machine.latest_cycle + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")
-
-
-def _is_send(taken: Taken) -> bool:
-    return isinstance(taken.operation, Send)

@@ -7,7 +7,7 @@ as what they wait for is there (`tlm.interconnect.unicast_packets`), behind thos
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from tlm.interconnect.unicast_network import (
 )
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
-from tlm.program.operations import Operation, Send
+from tlm.program.operations import Operation, Send, Work
 
 MOST_HOPS = 2**27
 """A run's packets are followed over so many links, half a minute's work; later ones are not."""
@@ -70,26 +70,32 @@ class SharedLinks:
         self._has_room = False
         self._ways: Table | None = None
 
-    def share(self, groups: Sequence[Sequence[Operation]]) -> list[bool]:
-        """Of groups of sends that stand together, whose transfers share links with others.
+    def share(self, operations: Sequence[Operation]) -> bool:
+        """Whether sends, and work between them, are to be done here: in order of time.
 
-        Or ports, which transfers reach in another order than that of the program.
+        They are if transfers share links with others, or ports that they reach in another order
+        than that of the program. One of them that waits holds links, and so others that share none.
         """
         if self._hops_left == 0:
-            return [False] * len(groups)
-        by_group = [tuple(map(_form, group)) for group in groups]
-        y_first = self._timing.y_first
-        sharing = [
-            max(most for _, most in (link_use(*each) for each in forms)) > 1
-            or links_meet(tuple(dict.fromkeys(forms)), y_first)
-            or ports_meet(forms)
-            for forms in by_group
+            return False
+        given = {token for each in operations if isinstance(each, Work) for token in each.gives}
+        groups = [
+            [*group]
+            for are_sends, group in groupby(operations, lambda each: isinstance(each, Send))
+            if are_sends
         ]
+        by_group = [tuple(map(_form, group)) for group in groups]
         forms = tuple(dict.fromkeys(chain.from_iterable(by_group)))
-        bursts = tuple(dict.fromkeys(a for group in by_group for a, b in pairwise(group) if a == b))
-        if not any(sharing) and (links_meet(forms, y_first) or bursts_meet(bursts, forms)):
-            return [True] * len(groups)
-        return sharing
+        bursts = dict.fromkeys(a for group in by_group for a, b in pairwise(group) if a == b)
+        worked = dict.fromkeys(
+            _form(each) for each in chain.from_iterable(groups) if not given.isdisjoint(each.takes)
+        )
+        return (
+            any(link_use(*each)[1] > 1 for each in forms)
+            or links_meet(forms, self._timing.y_first)
+            or any(map(ports_meet, by_group))
+            or others_come((*bursts, *worked), forms)
+        )
 
     def follows(self, operations: Sequence[Operation]) -> bool:
         """Whether sends, and work between them, are to be done here.
@@ -189,21 +195,22 @@ def ports_meet(sends: tuple[Form, ...]) -> bool:
 
 
 @lru_cache(2**10)
-def bursts_meet(bursts: tuple[Form, ...], sends: tuple[Form, ...]) -> bool:
-    """Whether sends come to a tile to which another tile sends several times in a row.
+def others_come(sends: tuple[Form, ...], others: tuple[Form, ...]) -> bool:
+    """Whether others come to a tile to which another tile sends several times in a row, or results.
 
-    A port takes turns between them, where in the order of the program one waits for all others.
+    A port takes turns with a row of sends, where in the order of the program one waits for all
+    others. When tiles have results depends on their work.
     """
-    if not bursts:
+    if not sends:
         return False
-    reached = [_reach(*each) for each in sends]
+    reached = [_reach(*each) for each in others]
     rows, cols = (max(each[axis] for each in reached) for axis in range(2))
     source = np.full(rows * cols, _NOBODY)
-    for send in (*bursts, *sends):
+    for send in (*sends, *others):
         here, there = (ends[0] * cols + ends[1] for ends in _ends(*send))
         if ((source[there] != _NOBODY) & (source[there] != here)).any():
             return True
-        if send in bursts:
+        if send in sends:
             source[there] = here
     return False
 
