@@ -311,7 +311,7 @@ def _clear_behind(
     ``stays``: flits of that one that do not leave it yet.
 
     What cannot leave its links before there is room leaves the last of them when of the packet
-    ahead no more is in the buffer than fits beside it.
+    ahead no more is in the buffer than fits beside it, and the room has come back to where it is.
     """
     depth = network.router.depth
     while True:
@@ -321,13 +321,15 @@ def _clear_behind(
             return
         first = buffer[InputBuffer.QUEUE + buffer[InputBuffer.FIRST]]
         flits = network.transfers[network.ways[number, OutputLink.OWNER], Crossing.FLITS]
-        over = flits - (flits - 1) // depth * depth
+        reach = (flits - 1) // depth
+        over = flits - reach * depth
         others = buffer[InputBuffer.LOAD] - network.transfers[first, Crossing.FLITS] - flits
         room = depth - over - others
         if room < stays:
             return
         buffer[InputBuffer.DEFERS] = NOBODY
-        leaves = max(network.ways[number, OutputLink.LEAVES], leaves - room)
+        leaves += (reach + 1) * network.router.returns - room
+        leaves = max(network.ways[number, OutputLink.LEAVES], leaves)
         leaves = _settle(network, number, leaves, time)
         from_buffer, stays = network.ways[number, OutputLink.FROM], 0
 
@@ -337,7 +339,7 @@ def _advance(network: UnicastNetwork, who: int, reach: int, time: int) -> None:
     """Hold the links, and the source, over which a packet's flits are spread."""
     transfer = network.transfers[who]
     room = network.router.depth - network.router.returns
-    for j in range(1, reach + 2):
+    for j in range(1, reach + 1):
         leaves = time + transfer[Crossing.FLITS] - j * room
         if j > transfer[Crossing.HOPS]:
             transfer[Crossing.FREE] = max(transfer[Crossing.FREE], leaves)
