@@ -43,6 +43,7 @@ class Crossing(IntEnum):
     THERE = 12  # whether its head is there
     WORKER = 13  # 0 of a transfer; of work, one more than the number of the engine
     WAITS = 14  # for so many others
+    ROOM = 15  # it leaves its source no earlier: until then the one before has the places
 
 
 TRANSFER_COLUMNS = len(Crossing)

@@ -247,6 +247,8 @@ def _give(network: UnicastNetwork, number: int, who: int, time: int) -> None:
         for j in range(1, min(reach, hops) + 1):
             _clear_stuck(network, network.ways[_way(network, who, hops - j), OutputLink.FROM], time)
         _enter(network, time + router.hop, _Happens.HEAD, who)
+    if hops == 0:
+        transfer[Crossing.FREE] = max(transfer[Crossing.FREE], transfer[Crossing.ROOM])
     known = hops == reach or (out == MeshPort.LOCAL and hops < reach)
     if known:
         free, following = transfer[Crossing.FREE], transfer[Crossing.NEXT]
@@ -296,8 +298,14 @@ def _clear_stuck(network: UnicastNetwork, from_buffer: int, time: int) -> None:
 def _settle(network: UnicastNetwork, number: int, leaves: int, time: int) -> int:
     """Have a tail leave a link, or a port, not before now; when that is."""
     leaves = max(leaves, time)
-    way = network.ways[number]
+    way, router = network.ways[number], network.router
     way[OutputLink.LEAVES], way[OutputLink.SETTLED] = leaves, 1
+    following = network.transfers[way[OutputLink.OWNER], Crossing.NEXT]
+    if way[OutputLink.FROM] % PORTS == MeshPort.LOCAL and following >= 0:
+        flits = network.transfers[following, Crossing.FLITS]
+        if flits + network.transfers[way[OutputLink.OWNER], Crossing.FLITS] > router.depth:
+            room = leaves + router.hop + router.returns + flits - router.depth
+            network.transfers[following, Crossing.ROOM] = room
     _enter(network, leaves, _Happens.TAIL, number)
     return leaves
 
