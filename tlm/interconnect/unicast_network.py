@@ -61,6 +61,7 @@ class OutputLink(IntEnum):
     ASKED = 6  # when it was last looked at
     AWAITED = 7  # until when those wait that ask while earlier sends have it
     SETTLED = 8  # whether it is known when its tail leaves
+    CHOSEN = 9  # the port by which who gets it comes, once there is room behind it
 
 
 WAY_COLUMNS = len(OutputLink)
@@ -93,6 +94,7 @@ class UnicastRouter(NamedTuple):
     returns: int  # from a flit's leaving a buffer to the next one's coming in
     columns_first: int  # whether packets go along the column first
     cols: int  # of the grid
+    late_lock: int  # whether a link is a packet's only once there is room behind it
     launch: int  # from a transfer's start to its first flit; two of a tile are under way
 
 
@@ -128,6 +130,7 @@ def router_of(timing: NocTiming, cols: int, launch_cycles: int) -> UnicastRouter
         returns=timing.return_cycles,
         columns_first=int(timing.y_first),
         cols=cols,
+        late_lock=int(timing.lock_on_transfer),
         launch=launch_cycles,
     )
 
@@ -135,7 +138,7 @@ def router_of(timing: NocTiming, cols: int, launch_cycles: int) -> UnicastRouter
 def fresh_ways(routers: int) -> Table:
     """Links and ports that nothing has crossed."""
     ways = np.zeros((routers * PORTS, WAY_COLUMNS), dtype=np.int64)
-    ways[:, [OutputLink.OWNER, OutputLink.ASKED]] = NOBODY
+    ways[:, [OutputLink.OWNER, OutputLink.ASKED, OutputLink.CHOSEN]] = NOBODY
     ways[:, OutputLink.WON] = PORTS - 1
     return ways
 

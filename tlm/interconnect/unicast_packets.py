@@ -182,29 +182,31 @@ def _look(network: UnicastNetwork, number: int, time: int) -> None:
 
 @merged
 def _choose(network: UnicastNetwork, number: int, time: int) -> None:
-    """Give a link, if it is free, to the next one who asks for it and has room behind it."""
+    """Give a link, if it is free, to the next one who asks for it, when there is room behind it."""
     way, (node, out) = network.ways[number], divmod(number, PORTS)
     way[OutputLink.ASKED] = NOBODY
     if way[OutputLink.OWNER] >= 0:
         return
-    behind = _behind(network, node, out)
-    still = 0 if out == MeshPort.LOCAL else network.buffers[behind, InputBuffer.STILL]
+    behind, router = _behind(network, node, out), network.router
+    full = out != MeshPort.LOCAL and network.buffers[behind, InputBuffer.STILL] >= router.depth
+    if full and router.late_lock:
+        return
     for turn in range(PORTS):
         side = (way[OutputLink.WON] + 1 + turn) % PORTS
         buffer = network.buffers[node * PORTS + side]
-        if buffer[InputBuffer.WANTS] != number:
+        if buffer[InputBuffer.WANTS] != number or way[OutputLink.CHOSEN] not in (NOBODY, side):
             continue
         who = buffer[InputBuffer.FRONT]
         flits = network.transfers[who, Crossing.FLITS]
-        if still >= network.router.depth:
-            continue
         if way[OutputLink.UNTIL] > time and time + flits > way[OutputLink.SINCE]:
             if way[OutputLink.AWAITED] < way[OutputLink.UNTIL]:
                 way[OutputLink.AWAITED] = way[OutputLink.UNTIL]
                 _enter(network, way[OutputLink.UNTIL], _Happens.AGAIN, number)
             continue
-        way[OutputLink.WON] = side
-        _give(network, number, who, time)
+        way[OutputLink.CHOSEN] = side if full else NOBODY
+        if not full:
+            way[OutputLink.WON] = side
+            _give(network, number, who, time)
         return
 
 
