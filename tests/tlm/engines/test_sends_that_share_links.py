@@ -1,10 +1,13 @@
-"""Sends whose transfers share links at level `lt`: against `at`, and what holds of any."""
+"""Sends whose transfers share links at level `lt`: against `at`, and what holds of any.
+
+Where a bound is of drawn programs, each of several draws is held to it.
+"""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from tests.tlm.engines.test_blocks import times, turned_and_not
@@ -23,6 +26,8 @@ from tlm.interconnect.unicast_network import (
     network_of,
 )
 from tlm.program import Engine, Operation, Program, Send, Work
+
+DRAWN = (1, 2, 3)
 
 
 @st.composite
@@ -112,10 +117,12 @@ def exchanges(draw: st.DrawFn) -> Program:
     return program_of(rows, cols, [*lines, *sends])
 
 
-def test_an_exchange_is_close_at_both_levels() -> None:
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_an_exchange_is_close_at_both_levels(drawn: int) -> None:
     """All messages are under way together: links, turns, ports and what is behind the first."""
     errors = []
 
+    @seed(drawn)
     @settings(max_examples=20, deadline=None)
     @given(exchanges())
     def close(program: Program) -> None:
@@ -123,8 +130,8 @@ def test_an_exchange_is_close_at_both_levels() -> None:
         errors.append(abs(lt_cycles - at) / at)
 
     close()
-    assert max(errors) < 0.12
-    assert np.mean(errors) < 0.02
+    assert max(errors) < 0.06
+    assert np.mean(errors) < 0.005
 
 
 @st.composite
@@ -161,6 +168,35 @@ def test_a_tail_leaves_its_link_when_who_is_ahead_makes_room() -> None:
     sends = [Send(TileSet.tile(0, a), np.array([0]), np.array([b]), flits) for a, b, flits in ways]
     program = program_of(1, 4, sends)
     assert run_lt(program, TIMING).cycles == run_mesh(program, TIMING).cycles == 15
+
+
+Way = tuple[tuple[int, int], tuple[int, int], int]
+"""Source, target and flits."""
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        # All but the last flit of what is ahead lies in the buffer behind the waiting head.
+        [((1, 0), (1, 2), 5), ((1, 1), (1, 3), 5), ((0, 3), (1, 3), 9), ((1, 0), (0, 0), 5)],
+        # The last flit comes a cycle after that before it has left a place.
+        [((4, 0), (2, 0), 4), ((5, 0), (3, 0), 4), ((2, 0), (0, 0), 4), ((3, 0), (1, 0), 1)],
+        # Two, where it is a buffer farther back.
+        [((2, 1), (0, 1), 7), ((3, 1), (1, 1), 6), ((0, 0), (0, 1), 6), ((3, 1), (3, 0), 6)],
+        # A source has its last flits until there is room behind what it has sent before.
+        [((1, 2), (1, 4), 1), ((1, 2), (1, 3), 3), ((1, 3), (1, 4), 4), ((1, 3), (1, 5), 4),
+         ((0, 4), (1, 4), 6)],
+        # Who is first at a link has it, though there is no room behind it yet.
+        [((1, 1), (3, 0), 1), ((0, 1), (2, 2), 1), ((1, 1), (3, 2), 3), ((0, 0), (3, 2), 4),
+         ((0, 3), (3, 1), 1), ((0, 1), (3, 2), 1), ((0, 3), (3, 0), 2), ((0, 2), (1, 0), 4),
+         ((0, 1), (2, 3), 3), ((0, 3), (3, 2), 1)],
+    ],
+    ids=["stuck", "returns", "returns-twice", "source", "chosen"],
+)  # fmt: skip
+def test_flits_that_wait_lie_where_they_do_at_the_level_below(ways: list[Way]) -> None:
+    sends = [Send(TileSet.tile(*a), *np.array(b)[:, None], flits) for a, b, flits in ways]
+    program = program_of(6, 6, sends)
+    assert times(run_lt(program, TIMING)) == times(run_mesh(program, TIMING))
 
 
 def test_what_comes_first_goes_first_whatever_the_program_says() -> None:
@@ -298,19 +334,18 @@ def test_buffers_that_hold_anything_take_no_memory_for_it() -> None:
     )
 
 
-@st.composite
-def streams(draw: st.DrawFn) -> Program:
+def stream_of(
+    work: np.ndarray, shift: tuple[int, int], parts: int, flits: tuple[int, int], loops: int
+) -> Program:
     """Blocks that go around columns, several in a row, and sums around rows of what is worked on.
 
-    Tiles work unequally long, and each has two buffers for a block: some are ahead of others.
+    Each tile has two buffers for a block: some are ahead of others.
     """
-    rows, cols, parts = draw(st.integers(2, 6)), draw(st.integers(2, 6)), draw(st.integers(1, 3))
+    (rows, cols), (block, part) = work.shape, flits
     tiles, stay = TileSet(range(rows), range(cols)), (np.arange(rows), np.arange(cols))
-    down, right = (np.roll(each, -draw(st.integers(1, len(each) - 1))) for each in stay)
-    work = jitter(draw, rows, cols, draw(st.sampled_from([0, 20, 100])))
-    block, part = draw(st.integers(1, 20)), draw(st.integers(1, 20))
+    down, right = (np.roll(each, -by) for each, by in zip(stay, shift, strict=True))
     operations: list[Operation] = []
-    for _ in range(draw(st.integers(1, 4))):
+    for _ in range(loops):
         operations += [
             Send(tiles, down, stay[1], block, slots=("b.free",), arrivals=("b",))
         ] * parts
@@ -332,11 +367,25 @@ def streams(draw: st.DrawFn) -> Program:
     return program_of(rows, cols, operations, b=(0, 9), product=(0, 9), c=(0, 9), **free)
 
 
-def test_sends_and_work_between_them_go_in_order_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@st.composite
+def streams(draw: st.DrawFn) -> Program:
+    """Of tiles that work unequally long."""
+    rows, cols, parts = draw(st.integers(2, 6)), draw(st.integers(2, 6)), draw(st.integers(1, 3))
+    shift = draw(st.integers(1, rows - 1)), draw(st.integers(1, cols - 1))
+    work = jitter(draw, rows, cols, draw(st.sampled_from([0, 20, 100])))
+    flits = draw(st.integers(1, 20)), draw(st.integers(1, 20))
+    return stream_of(work, shift, parts, flits, draw(st.integers(1, 4)))
+
+
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_sends_and_work_between_them_go_in_order_of_time(
+    monkeypatch: pytest.MonkeyPatch, drawn: int
+) -> None:
     """Nearly as at the level below; one after the other as the program has them, far from that."""
     monkeypatch.setattr("tlm.engines.lt.run.keep_script", lambda *_: None)  # each run is planned
     errors, in_order = [], []
 
+    @seed(drawn)
     @settings(max_examples=60, deadline=None)
     @given(streams())
     def close(program: Program) -> None:
@@ -347,9 +396,17 @@ def test_sends_and_work_between_them_go_in_order_of_time(monkeypatch: pytest.Mon
             in_order.append(abs(run_lt(program, TIMING).cycles - at) / at)
 
     close()
-    assert np.mean(errors) < 0.003
+    assert np.mean(errors) < 0.002
     assert max(errors) < 0.08
     assert max(in_order) > 0.1
+
+
+@pytest.mark.xfail(strict=True, reason="packets that wait in a row share buffers as they come")
+def test_all_of_them_are_within_eight_per_cent() -> None:
+    """One drawn program in a thousand is not: several packets wait, each in a part of a buffer."""
+    program = stream_of(np.zeros((6, 2), dtype=np.int64), (4, 1), 2, (6, 15), 1)
+    at = run_mesh(program, TIMING).cycles
+    assert run_lt(program, TIMING).cycles == pytest.approx(at, rel=0.08)
 
 
 @settings(max_examples=30)
