@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import ceil, floor, inf
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -175,15 +175,15 @@ class IterationResult:
     def seconds_between(self) -> tuple[float, float] | None:
         """Between what the seconds may be, by the error of the level; None if that is not known.
 
-        On chips that were never held against our RTL it is that against level `at`. Ends are of
-        whole cycles, as the time is: so that lies between them.
+        On chips that were never held against our RTL it is that against level `at`.
         """
         found = [ran.result.between for ran in self.kernels]
         if None in found:
             return None
         hz, is_bounded = self.ground.chip.clock_hz, all(each and each.high < inf for each in found)
-        high = ceil(self._cycles_at("high")) / hz if is_bounded else inf
-        return floor(self._cycles_at("low")) / hz, high
+        high = self._cycles_at("high") / hz if is_bounded else inf
+        # The time is of whole cycles: rounded it may be beyond an end that is not.
+        return min(self._cycles_at("low") / hz, self.seconds), max(high, self.seconds)
 
     @property
     def rests_on(self) -> dict[str, dict[str, Any]]:
