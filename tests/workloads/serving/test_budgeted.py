@@ -24,7 +24,7 @@ from workloads.serving.price.energy import UNKNOWN
 from workloads.serving.price.iteration import Attended, Decoded, Passed
 from workloads.serving.price.models import serving_model
 from workloads.serving.price.part_price import PartPrices
-from workloads.serving.price.parts import PROMPT_BITS, AnyPart, Decode, Head, rounded
+from workloads.serving.price.parts import AnyPart, Decode, Head, rounded, rounded_chunk
 from workloads.serving.price.stage_cells import (
     attended_cell,
     decoded_cell,
@@ -152,9 +152,8 @@ def test_stages_have_cells_of_their_own() -> None:
         assert stage_at(passed_cell(number), layers) == Passed(rounded(number), layers)
         assert stage_at(head_cell(number), layers) == Head(rounded(number))
         for other in (0, 1, 37, number):
-            new, context = rounded(number, PROMPT_BITS), rounded(other, PROMPT_BITS)
             found = stage_at(attended_cell(number, other), layers)
-            assert found == Attended(new, context, layers)
+            assert found == Attended(*rounded_chunk(number, other), layers)
         for sequences in (1, 255):
             found = stage_at(decoded_cell(sequences, number), layers)
             assert found == Decoded(sequences, 1, rounded(number), 0)

@@ -26,9 +26,9 @@ from workloads.serving.price.parts import (
     Layer,
     Prompt,
     rounded,
+    rounded_chunk,
 )
 
-_PROMPT_BITS = 5
 #: Parts of a micro-batch that take turns on dies and links.
 _HALVES = 2
 #: Cycles of a part, or of what goes over links.
@@ -252,10 +252,7 @@ class DiePlanner:
         of_die = rounded(most)
         seen: list[AnyPart] = []
         if prompts:
-            seen += [
-                Prompt(rounded(new, _PROMPT_BITS), rounded(context, _PROMPT_BITS), None)
-                for new, context in share.prompts
-            ]
+            seen += [Prompt(*rounded_chunk(new, context), None) for new, context in share.prompts]
         if share.sequences:
             seen.append(Decode(share.sequences, share.width, share.context, None))
         if not experts:

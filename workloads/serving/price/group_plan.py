@@ -21,7 +21,14 @@ from workloads.serving.price.die_plan import (
     stretches_of,
 )
 from workloads.serving.price.iteration import Attended, Iterations, Keeping, Passed
-from workloads.serving.price.parts import PROMPT_BITS, AnyPart, Decode, Head, StageHandOver, rounded
+from workloads.serving.price.parts import (
+    AnyPart,
+    Decode,
+    Head,
+    StageHandOver,
+    rounded,
+    rounded_chunk,
+)
 
 
 class _MicroBatch(NamedTuple):
@@ -132,8 +139,7 @@ class GroupPlanner:
             return []
         found = parts.parts(Passed(rounded(tokens), layers))
         for new, context in share.prompts if prompts else ():
-            chunk = rounded(new, PROMPT_BITS), rounded(context, PROMPT_BITS)
-            found += parts.parts(Attended(*chunk, layers))
+            found += parts.parts(Attended(*rounded_chunk(new, context), layers))
         if share.sequences:
             decode = Decode(share.sequences, share.width, share.context, None)
             kept = share.kept / self._model.layers

@@ -9,7 +9,6 @@ from workloads.models.operators import Operator
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.experts import chosen
 from workloads.serving.price.parts import (
-    PROMPT_BITS,
     After,
     AnyPart,
     Before,
@@ -26,6 +25,7 @@ from workloads.serving.price.parts import (
     needed,
     part_operators,
     rounded,
+    rounded_chunk,
 )
 
 _NONE = range(0)
@@ -168,7 +168,7 @@ class Iterations:
                 if beside:
                     found.append(Passed(rounded(batch.decode_tokens), beside))
         for new, context in prefills:
-            found.append(Attended(rounded(new, PROMPT_BITS), rounded(context, PROMPT_BITS), filled))
+            found.append(Attended(*rounded_chunk(new, context), filled))
         if sequences:
             tokens, there = batch.decode_context_tokens, batch.decode_sram_tokens
             kept = round(len(everywhere) * (there / tokens)) if there else 0

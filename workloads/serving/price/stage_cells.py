@@ -31,6 +31,7 @@ def place_of(number: int, bits: int) -> int:
     return (spare << bits - 1) + rounded
 
 
+@compiled
 def number_at(place: int, bits: int) -> int:
     """The rounded number at a place."""
     spare = max(0, (place >> bits - 1) - 1)
@@ -62,8 +63,10 @@ def head_cell(rows: int) -> int:
 
 @compiled
 def attended_cell(new: int, context: int) -> int:
-    """Of a prompt chunk's attention in all layers."""
-    return _ATTENDED + place_of(new, PROMPT_BITS) * _PROMPTS + place_of(context, PROMPT_BITS)
+    """Of a prompt chunk's attention in all layers, by `rounded_chunk`."""
+    place = place_of(new, PROMPT_BITS)
+    seen = context + number_at(place, PROMPT_BITS) // 2
+    return _ATTENDED + place * _PROMPTS + place_of(seen, PROMPT_BITS)
 
 
 @compiled
@@ -79,8 +82,8 @@ def stage_at(cell: int, layers: range) -> Stage:
     if cell < _ATTENDED:
         return Head(number_at(cell - _HEADS, BITS))
     if cell < _DECODED:
-        new, context = divmod(cell - _ATTENDED, _PROMPTS)
-        return Attended(number_at(new, PROMPT_BITS), number_at(context, PROMPT_BITS), layers)
+        new, seen = (number_at(place, PROMPT_BITS) for place in divmod(cell - _ATTENDED, _PROMPTS))
+        return Attended(new, seen - new // 2, layers)
     sequences, context = divmod(cell - _DECODED, _NUMBERS)
     return Decoded(sequences, 1, number_at(context, BITS), 0)
 
