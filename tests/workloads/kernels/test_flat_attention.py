@@ -3,10 +3,12 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
+from calibration.levels.chips import Ground
 from tests.workloads.kernels.attended import (
     METHODS,
     UNIT,
@@ -16,6 +18,7 @@ from tests.workloads.kernels.attended import (
     run,
 )
 from tests.workloads.kernels.products import place
+from tlm.calibrated import stale_allowed
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
@@ -26,6 +29,7 @@ from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan
 from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.attention.shape import AttentionShape
+from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.machine.moved import moved_by
 from workloads.machine.place import chip_place
@@ -221,3 +225,23 @@ def test_the_closed_form_of_flat_attention(name: str) -> None:
     multiplies = name.startswith("npusim")  # the vector engine, too
     assert errors.mean() < (3.5 if multiplies else 3)
     assert errors.max() < (14 if multiplies else 10)
+
+
+@pytest.mark.parametrize("name", ["npusim-small", "rtl"])
+def test_the_closed_form_where_all_goes_by_messages(name: str) -> None:
+    """Of groups of all tiles, and of rows: who sends slices on sends its parts behind them."""
+    shapes = [(1, 4, 4, 160, 150, 32, 32), (2, 2, 2, 290, 340, 64, 64), (1, 8, 2, 1, 1400, 64, 64)]
+    if name == "rtl":
+        shapes = [(1, 4, 4, 60, 50, 8, 8), (2, 2, 2, 90, 140, 16, 16), (1, 8, 2, 1, 400, 16, 16)]
+    ground, kernel = Ground.of(name, (8, 8), memory=False), KERNELS["flat-attention"]
+    errors = []
+    with stale_allowed(True):
+        for method, schedule, group, shape in product(
+            BY_MESSAGES, SCHEDULES, [(8, 8), (1, 8)], shapes
+        ):
+            choices = Choices(collective=method, schedule=schedule, group=group)
+            cycles = ground.both(kernel, kernel.planned(shape, ground.place, choices))
+            assert cycles is not None
+            errors.append(abs(cycles[1] / cycles[0] - 1))
+    assert np.mean(errors) < 0.03
+    assert max(errors) < 0.08

@@ -140,7 +140,7 @@ def _of_mean(costs: Costs, part: float) -> Costs:
     k, v = costs.k, costs.v
     return Costs(
         costs.scores, costs.output, costs.wide, costs.column, costs.deep, costs.ask, costs.sent,
-        costs.rows, costs.summed, costs.added, costs.q,
+        costs.rows, costs.summed, costs.added, costs.again, costs.q,
         Slices(
             k.port, k.there, k.asked, int(np.rint(part * k.served)), int(np.rint(part * k.ahead)),
             k.tiles, k.nearer,
@@ -150,7 +150,7 @@ def _of_mean(costs: Costs, part: float) -> Costs:
             v.tiles, v.nearer,
         ),
         costs.mask, costs.unseen, costs.total, costs.o,
-        costs.packet, costs.room, costs.turns,
+        costs.packets, costs.room, costs.turns,
     )  # fmt: skip
 
 

@@ -52,12 +52,17 @@ class Together(NamedTuple):
         port: For which the tile's transfer engine then sends it out.
         spread: From then to its arrival everywhere.
         sends: Whether the diagonal sends its part, too.
+        last: From when the last part leaves to the result, if all goes by messages; else 0.
+        behind: To the result from when the diagonal has sent slices on, if other tiles send these
+            on behind it, and then their parts.
     """
 
     gathered: int
     port: int
     spread: int
     sends: bool
+    last: int
+    behind: int
 
 
 class Costs(NamedTuple):
@@ -74,6 +79,7 @@ class Costs(NamedTuple):
         rows: What comes together twice an item.
         summed: Outputs, of which the diagonal alone gets the result.
         added: Whether the vector engine adds them up.
+        again: For which the root of a tree sends Q behind its first message.
         q: Slices.
         k: Slices.
         v: Slices.
@@ -81,7 +87,8 @@ class Costs(NamedTuple):
         unseen: What all tiles bring beside it, if tiles have parts of masks.
         total: Results.
         o: Results.
-        packet: Flits of a packet of Q, if tiles of a row send other slices to themselves; else 0.
+        packets: Of Q that come one after the other, if tiles of a row send other slices to
+            themselves; else 0.
         room: Flits of Q that buffers take on the way to these.
         turns: Of slices that come while one is sent on, one in so many is the tile's own, and takes
             turns with it; 0: none does, or tiles work alone, of which none waits for the slowest.
@@ -97,6 +104,7 @@ class Costs(NamedTuple):
     rows: Together
     summed: int
     added: bool
+    again: int
     q: Slices
     k: Slices
     v: Slices
@@ -104,14 +112,14 @@ class Costs(NamedTuple):
     unseen: Slices
     total: Stored
     o: Stored
-    packet: int
+    packets: int
     room: int
     turns: int
 
 
 #: Where a table of costs has for which a channel is busy with the mask of one tile, in parts of a
 #: cycle.
-MASK_SERVED = 56
+MASK_SERVED = 59
 
 
 @inlined
@@ -119,11 +127,11 @@ def costs_of(own: Numbers[int]) -> Costs:
     """From a row of numbers: those of a block's rows, of its keys, and of both."""
     return Costs(
         column=own[0], deep=own[1], ask=own[2], sent=own[3], added=own[4] != 0, summed=own[5],
-        rows=Together(own[6], own[7], own[8], own[9] != 0), q=_slices(own, 10),
-        unseen=_slices(own, 17), total=_stored(own, 24), o=_stored(own, 28),
-        k=_slices(own, 32), v=_slices(own, 39),
-        scores=own[46], output=own[47], wide=own[48], mask=_slices(own, 49),
-        packet=own[57], room=own[58], turns=own[59],
+        rows=Together(own[6], own[7], own[8], own[9] != 0, own[10], own[11]), again=own[12],
+        q=_slices(own, 13), unseen=_slices(own, 20), total=_stored(own, 27), o=_stored(own, 31),
+        k=_slices(own, 35), v=_slices(own, 42),
+        scores=own[49], output=own[50], wide=own[51], mask=_slices(own, 52),
+        packets=own[60], room=own[61], turns=own[62],
     )  # fmt: skip
 
 

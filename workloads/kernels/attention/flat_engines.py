@@ -57,7 +57,7 @@ def meet(parts: int, rows: Together, now: Free) -> Free:
     if not rows.sends and rows.spread == 0:  # a tile has whole rows
         return Free(now.matrix, parts, now.transfer, now.channel, now.ahead)
     start = max(now.transfer, parts) if rows.sends else parts
-    start = max(start + rows.gathered, now.transfer)
+    start = max(start + rows.gathered, now.transfer + rows.behind)
     return Free(now.matrix, start + rows.spread, start + rows.port, now.channel, now.ahead)
 
 

@@ -1,5 +1,6 @@
 """What the parts of FlatAttention's plans take, by the laws of network, memory and engines."""
 
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from workloads.kernels.parts.closed_form import (
 )
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.message_times import gather_behind_spread
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place
 
@@ -154,6 +156,7 @@ def _of_rows(laws: Laws, groups: Groups, busiest: Groups, rows: int, depth: int)
         laws.method != "network",
         _summed(laws, groups, output, deep),
         *_together(laws, busiest, total, column),
+        _again(laws, groups, laws.flits("q", rows, 1)),
         *_slices(laws, groups, "q", laws.flits("q", rows, 1)),
         *unseen,
         *_stored(laws, groups, total),
@@ -180,15 +183,20 @@ def _of_block(laws: Laws, groups: Groups, rows: int, keys: int) -> tuple[int, ..
     if laws.edge is not None and laws.edge.fills_links and together:
         # Of one row each group's roots make the others wait, too; of more `_slices` has that.
         turns = _ways(laws, groups, "k").most if groups.size[0] > 1 else 1
-    return (*products(place, block), wide, *mask, served, *_meeting(laws, groups), turns)
+    return (*products(place, block), wide, *mask, served, *_meeting(laws, groups, rows), turns)
 
 
-def _meeting(laws: Laws, groups: Groups) -> tuple[int, int]:
-    """See `Costs.packet` and `Costs.room`."""
-    if laws.operands in BY_MESSAGES or groups.size[0] > 1 or groups.size[1] == 1:
+def _meeting(laws: Laws, groups: Groups, rows: int) -> tuple[int, int]:
+    """See `Costs.packets` and `Costs.room`."""
+    (down, across), places = groups.size, laws.timing.input_places
+    if down > 1 or across == 1:
         return 0, 0
+    if laws.operands in BY_MESSAGES:
+        # Tiles of a tree that send Q on send their own slices behind it.
+        return across - 1 if laws.operands == "sequential" else 1, places
     packet = laws.timing.packet_bound
-    return packet, laws.timing.input_places + packet
+    packets = ceil(hold_cycles(laws.timing, laws.flits("q", rows, 1), multicast=True) / packet)
+    return packets, places + packet
 
 
 def _reduction(laws: Laws, groups: Groups, flits: int, cycles: int) -> Reduction:
@@ -207,7 +215,21 @@ def _together(laws: Laws, groups: Groups, flits: int, column: int) -> Together:
     if laws.method in BY_MESSAGES:
         port = _messages(laws.method, groups.size[1]) * flits
     spread = all_reduce_cycles(reduction, laws.timing) - gathered
-    return Together(gathered, port, spread, sends=laws.method == "network")
+    last = behind = 0
+    if laws.operands in BY_MESSAGES:
+        last = arrival_cycles(laws.timing, 1, flits) + column
+    if laws.operands == "tree":
+        roots, senders = (groups.diagonals(name)[0] for name in "qk")
+        whole = replace(reduction, root=tuple(roots))
+        behind = gather_behind_spread(whole, senders, laws.timing)
+    return Together(gathered, port, spread, laws.method == "network", last, behind)
+
+
+def _again(laws: Laws, groups: Groups, flits: int) -> int:
+    """See `Costs.again`."""
+    if laws.operands != "tree":
+        return 0
+    return max(0, _messages("tree", groups.size[1]) - 1) * flits
 
 
 @lru_cache(1 << 14)

@@ -21,6 +21,7 @@ from workloads.kernels.attention.flat_transfers import (
     Q_THERE,
     S_FREE,
     SCORED,
+    SUMMED,
     TOTAL_FREE,
     V_FREE,
     V_IN,
@@ -83,6 +84,7 @@ def _finish(at: Numbers[tuple[int, int]], state: int, aside: int, costs: Costs, 
         transfer = start + costs.sent
     summed = max(start, aside, at[TOTAL_FREE, 0]) + costs.summed
     at[O_LEFT, state] = start + costs.sent
+    at[SUMMED, 0] = summed
     vector = max(now.vector, summed) if costs.added else now.vector
     now = Free(now.matrix, vector, transfer, now.channel, now.ahead)
     if costs.ask == 0:
@@ -123,6 +125,14 @@ def _up_to_maxima(
 def _up_to_sums(item: Item, costs: Costs, now: Free) -> int:
     """When a tile has the sums of its rows."""
     return now.vector + 4 * costs.wide + (2 if item.block == 0 else 6) * costs.column
+
+
+@internal
+def _left(parts: int, costs: Costs, now: Free) -> int:
+    """When the last tile of a row has sent its part of what has come together just now."""
+    if not costs.rows.last:
+        return parts
+    return now.vector - costs.rows.spread - costs.rows.last
 
 
 @internal
@@ -183,6 +193,7 @@ def _in_turns(
     """The matrix engine has the scores of the next item while the vector engine has this one's."""
     item = begin(work, order)
     before, known, aside, last = item, order.mask, 0, order.items - 1
+    holds = costs.rows.last > 0 and costs.rows.port > costs.room
     now = bring_keys(at, item, order, costs, now)
     if order.padded:
         now = send_on(at, MASK, 0, at[MASK, 0], 0, costs.mask, costs, now)
@@ -201,9 +212,10 @@ def _in_turns(
             now = _finish(at, state, aside, costs, now)
         vector, others = _up_to_maxima(at, item, number, mask, loads_of_masks, order, costs, now)
         now = meet(vector, costs.rows, now)
-        if costs.packet and item.brings and not order.shared:
+        if costs.packets and item.brings and not order.shared:
             held = item.load % order.held
-            now = wait_for_block(others, at[V_FREE, held], at[V_IN, held], costs.v, now)
+            left, free, come = _left(others, costs, now), at[V_FREE, held], at[V_IN, held]
+            now = wait_for_block(left, free, come, costs.v, holds, now)
         now = bring_values(at, item, order, costs, now)
         if item.last and order.states > 1:
             now = ask_queries(at, item.stream + order.states, order, costs, now)
@@ -211,18 +223,21 @@ def _in_turns(
             now = ask_block(at, False, item.load + order.held, order.loads, order, costs, now)
         sums = _up_to_sums(item, costs, now)
         now = meet(sums, costs.rows, now)
-        if costs.packet and number + 1 < last:
+        if costs.packets and number + 1 < last:
             behind = following(work, order, after)
             held = behind.load % order.held
             if behind.brings:
-                now = wait_for_block(sums, at[K_FREE, held], at[K_IN, held], costs.k, now)
+                left = _left(sums, costs, now)
+                free, come = at[K_FREE, held], at[K_IN, held]
+                now = wait_for_block(left, free, come, costs.k, holds, now)
         now = _weigh(at, item, number, order, costs, now)
         if number > 0 and before.frees:
             load = before.load + order.held
             now = ask_block(at, not order.shared, load, order.loads, order, costs, now)
         new = mask_of(work, masks, after)
         if order.mask >= 0 and number < last and new >= 0 and new != known:
-            if costs.packet and costs.ask == 0 and loads_of_masks[new, 2] == 2:
+            apart = costs.packets and not costs.rows.last and costs.ask == 0
+            if apart and loads_of_masks[new, 2] == 2:
                 aside = bring_aside(at, sums, costs)
             else:
                 now = bring_mask(at, new, loads_of_masks, order, costs, now)

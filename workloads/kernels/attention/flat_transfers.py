@@ -7,10 +7,10 @@ from workloads.kernels.attention.flat_order import Item, Order
 from workloads.kernels.parts.channels import sooner
 
 #: Rows of the scratch: what is known of each of two buffers.
-_ROWS = 17
+_ROWS = 18
 (
     SCORED, OUT, S_FREE, P_THERE, O_LEFT, Q_FREE, K_FREE, V_FREE,
-    Q_IN, K_IN, V_IN, Q_THERE, K_THERE, V_THERE, MASK, M_FREE, TOTAL_FREE,
+    Q_IN, K_IN, V_IN, Q_THERE, K_THERE, V_THERE, MASK, M_FREE, TOTAL_FREE, SUMMED,
 ) = range(_ROWS)  # fmt: skip
 SCRATCH_SHAPE = _ROWS, 2
 
@@ -63,28 +63,45 @@ def ask_queries(
 def _wait_for_own(at: Numbers[tuple[int, int]], order: Order, costs: Costs, now: Free) -> Free:
     """Hold the first rows up at the other tiles' ports, which write slices of their own first.
 
-    Those go in one packet each, and between two of them a packet of Q.
+    Those go in one packet each, and between two of them a packet of Q. A root that sends it to one
+    tile after the other waits at each, where the next one's keys have come, too.
     """
-    own, packets = costs.k.port, -(-costs.q.port // costs.packet)
-    if order.padded and packets > 1:
+    own = costs.k.port
+    if order.padded and costs.packets > 1:
         own += costs.mask.port
-    if order.depth == 1 and not order.shared and packets > 1 + (order.padded != 0):
-        own += costs.v.port
+    if costs.packets > 1 + (order.padded != 0):
+        if order.depth == 1 and not order.shared:
+            own += costs.v.port
+        elif order.depth > 1 and costs.rows.last:
+            own += costs.k.port
     at[Q_THERE, 0] += own
     held = max(0, own - costs.room) if costs.q.port > costs.room else 0
     return Free(now.matrix, now.vector, now.transfer + held, now.channel, now.ahead)
 
 
 @internal
-def wait_for_block(parts: int, free: int, come: int, cost: Slices, now: Free) -> Free:
+def _behind_output(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: Free) -> Free:
+    """Hold rows up that their root sends by a tree until it has taken an output in.
+
+    Its sequencer says so in the order of the program: first that the output is there, and then that
+    the rows still are, with its first message gone.
+    """
+    late = max(0, at[SUMMED, 0] + costs.again - now.transfer) if costs.again else 0
+    at[Q_THERE, state] += late
+    return Free(now.matrix, now.vector, now.transfer + late, now.channel, now.ahead)
+
+
+@internal
+def wait_for_block(parts: int, free: int, come: int, cost: Slices, holds: bool, now: Free) -> Free:
     """Hold what comes together up, on its way back to the other tiles of a row.
 
     These send themselves a block as soon as their parts have left, it has come and its buffer is
-    free.
+    free. If that ``holds`` the tile, buffers on the way do not take what it sends.
     """
     begin = max(parts + 1, free, come)
-    vector = max(now.vector, begin + cost.port) if begin < now.vector else now.vector
-    return Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
+    late = max(0, begin + cost.port - now.vector) if begin < now.vector else 0
+    transfer = now.transfer + late if holds else now.transfer
+    return Free(now.matrix, now.vector + late, transfer, now.channel, now.ahead)
 
 
 @internal
@@ -97,7 +114,8 @@ def bring_keys(
         now = ask_queries(at, item.stream, order, costs, now)
     if item.block == 0:
         now = send_on(at, Q_THERE, state, at[Q_IN, state], at[Q_FREE, state], costs.q, costs, now)
-        if item.stream == 0 and costs.ask == 0 and costs.packet:
+        now = _behind_output(at, state, costs, now)
+        if item.stream == 0 and costs.ask == 0 and costs.packets:
             now = _wait_for_own(at, order, costs, now)
     if item.brings:
         now = send_on(at, K_THERE, held, at[K_IN, held], at[K_FREE, held], costs.k, costs, now)

@@ -48,11 +48,6 @@ def sharing(edge: Edge, rows: Any, cols: Any) -> Sharing:
     return Sharing(rows * most[cols - 1], rows + aside, 1 + aside)
 
 
-def most_of_columns(edge: Edge) -> NDArray[np.int64]:
-    """Of so many columns of tiles those of the channel that has the most, less one."""
-    return _columns(edge)[1]
-
-
 @lru_cache(16)
 def of_tiles(edge: Edge, rows: int, cols: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of the first rows and columns of tiles each one's channel, and the hops between them.

@@ -6,6 +6,7 @@ tiles, buffers, credits, engines and interfaces are not. Credits go over the sam
 ``credits`` is the timing of another.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from workloads.kernels.parts.line import Lines
 
 RECEIVE_BUFFERS = 2
 """Of a tile, for the messages that come to it in turn."""
+_LONG_AGO = -(2**40)
 _Roots = int | tuple[int, ...]
 
 
@@ -97,6 +99,49 @@ def tree_spread(
         last = np.maximum(last, here[:, takers].max(axis=1))
         here[:, senders] += hold
     return last
+
+
+def gather_behind_spread(reduction: Reduction, senders: Sequence[int], timing: NocTiming) -> int:
+    """When a tree's sums are there if tiles first send a block on along lines across it.
+
+    From when the root of each of those lines has sent its own, with all parts made before. Tiles
+    that send in the last round of the block send late, the others as soon as they have their parts.
+
+    Args:
+        reduction: The sums, of which each line has a root.
+        senders: By place of the lines, the place along the line across there of who sends first.
+        timing: Of the network.
+    """
+    roots, combine = np.array(reduction.root), reduction.combine_cycles
+    rows, cols = len(roots), len(senders)
+    free = np.full((rows, cols), _LONG_AGO)
+    column, late = _tree_places(np.array(senders), rows), np.zeros((cols, rows), dtype=np.int64)
+    rounds = rounds_of(rows)
+    for takers, step in reversed(rounds[1:]):
+        way = _head_cycles(column, takers, step, timing)
+        late[:, takers] = late[:, takers - step] + way
+    for takers, step in rounds[:1]:
+        free[column[:, takers - step], np.arange(cols)[:, None]] = late[:, takers - step]
+    row, done = _tree_places(roots, cols), np.full((rows, cols), _LONG_AGO)
+    free = np.take_along_axis(free, row, axis=1)
+    for sending, step in rounds_of(cols):
+        way = _head_cycles(row, sending, step, timing) + reduction.flits
+        come = np.maximum(done[:, sending], free[:, sending]) + way
+        takers = sending - step
+        done[:, takers] = np.maximum(done[:, takers], come) + combine
+    return max(0, int(done[:, 0].max()))
+
+
+def _tree_places(roots: Any, length: int) -> Any:
+    """Places of the tiles of lines in the order of their trees: shape (lines, tiles)."""
+    return (roots[:, None] + np.arange(length)) % length
+
+
+def _head_cycles(places: Any, takers: Any, step: int, timing: NocTiming) -> Any:
+    """Of a message of a round of trees, but for its flits: shape (lines, messages)."""
+    hops = np.abs(places[:, takers] - places[:, takers - step])
+    one = arrival_cycles(timing, 1, 0)
+    return one + timing.head_cycles(hops) - timing.head_cycles(1)
 
 
 def sequential_spread(
