@@ -20,7 +20,7 @@ from wafertlm.commands.doctor import doctor_result
 from wafertlm.kernel import KernelOptions, run_kernel
 from wafertlm.output import CheckFailedError, console, cost, log, progress, store
 from wafertlm.report.page import write_report
-from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving import Execution, ServeOptions, complete_serve, serve_result
 from wafertlm.stopwatch import stopwatch
 from wafertlm.verilog import failing_checks
 
@@ -124,7 +124,8 @@ def _run_kernel(kernel: str) -> dict[str, Any]:
 def _serve() -> dict[str, Any]:
     log("[4/5] serving Llama3-8B on the 32x32-tile chip, chunked prefill")
     with stopwatch() as watch, progress("requests") as bar:
-        figures = serve_result(_SERVE, bar, FOLDER / "serve.csv")
+        execution = Execution(progress=bar, requests_csv=FOLDER / "serve.csv")
+        figures = serve_result(_SERVE, execution)
     result = complete_serve(_SERVE, figures, watch.times)
     store(result, FOLDER / "serve.json")
     return result

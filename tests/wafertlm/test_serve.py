@@ -16,7 +16,7 @@ from tests.workloads.serving.served import streamed_share
 from tlm.errors import InputError
 from wafertlm.asked.serve import known_names
 from wafertlm.commands.serve import command
-from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving import Execution, ServeOptions, complete_serve, serve_result
 from wafertlm.serving.service import Service, mean_of_runs
 from workloads.models import load_model
 from workloads.studies.profiles import ProfileError
@@ -36,7 +36,8 @@ _ON_GPUS = _GENERATED | {"chip": "h100x2"}
 def test_every_promised_figure_is_there() -> None:
     seen: list[tuple[int, int]] = []
     options = ServeOptions(**_GENERATED, slo_ttft_s=5.0, slo_tbt_ms=125.0)
-    result = serve_result(options, lambda done, total: seen.append((done, total)))
+    told = Execution(progress=lambda done, total: seen.append((done, total)))
+    result = serve_result(options, told)
     for table in ("ttft_s", "tbt_ms", "e2e_s", "queue_s"):
         assert list(result[table]) == ["mean", "p50", "p90", "p95", "p99", "p99_9"]
     assert set(result["kv"]) == {"capacity_tokens", "peak_tokens", "preemptions", "spilled_bytes"}
@@ -291,7 +292,12 @@ def _killed(checkpoint: Path, rows: Path | None) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        serve_result(ServeOptions(**_ON_GPUS), stop, rows, checkpoint, 0.0)
+        execution = _kept(checkpoint, rows, progress=stop, checkpoint_every_s=0.0)
+        serve_result(ServeOptions(**_ON_GPUS), execution)
+
+
+def _kept(checkpoint: Path, rows: Path | None = None, **how: Any) -> Execution:
+    return Execution(checkpoint=checkpoint, requests_csv=rows, **how)
 
 
 @pytest.mark.parametrize("has_rows", [False, True])
@@ -303,11 +309,11 @@ def test_a_checkpoint_is_of_one_code_and_of_rows_or_none(
     first, other = (rows, None) if has_rows else (None, rows)
     _killed(state, first)
     with pytest.raises(InputError, match="state: is the checkpoint of another run; allowed: one"):
-        serve_result(options, None, other, state)
+        serve_result(options, _kept(state, other))
     with monkeypatch.context() as patch, pytest.raises(InputError, match="same version of the cod"):
         patch.setattr("wafertlm.serving.run.sources_hash", lambda: "newer")
-        serve_result(options, None, first, state)
-    assert serve_result(options, None, first, state) == serve_result(options)
+        serve_result(options, _kept(state, first))
+    assert serve_result(options, _kept(state, first)) == serve_result(options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv"] * has_rows
 
 
@@ -315,7 +321,7 @@ def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path
     names = {"model": "llama3-8b", "chip": "h100x2", "scheduler": "chunked"}
     options = ServeOptions(**names, trace=tmp_path / "missing.csv")
     with pytest.raises(InputError, match="missing.csv: cannot be read"):
-        serve_result(options, checkpoint=tmp_path / "state")
+        serve_result(options, _kept(tmp_path / "state"))
 
 
 @pytest.mark.parametrize(
@@ -416,7 +422,7 @@ def test_the_command_prints_one_object_and_nothing_else() -> None:
 
 def test_the_rows_are_the_requests_that_the_figures_summarise(tmp_path: Path) -> None:
     table = tmp_path / "requests.csv"
-    result = serve_result(ServeOptions(**_ON_GPUS), requests_csv=table)
+    result = serve_result(ServeOptions(**_ON_GPUS), Execution(requests_csv=table))
     with table.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 30
@@ -432,7 +438,8 @@ def test_the_rows_are_the_requests_that_the_figures_summarise(tmp_path: Path) ->
 
 def test_rows_of_several_seeds_are_not_mixed_in_one_table(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--requests-csv: holds the requests of one run"):
-        serve_result(ServeOptions(**_GENERATED, seeds=2), requests_csv=tmp_path / "rows.csv")
+        execution = Execution(requests_csv=tmp_path / "rows.csv")
+        serve_result(ServeOptions(**_GENERATED, seeds=2), execution)
 
 
 def test_a_missing_name_is_asked_for_with_those_that_exist() -> None:

@@ -10,9 +10,8 @@ from wafertlm.api.finished import FinishedRun
 from wafertlm.api.keywords import given_options
 from wafertlm.asked.serve import known_names
 from wafertlm.output import Progress
-from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving import Execution, ServeOptions, complete_serve, serve_result
 from wafertlm.stopwatch import stopwatch
-from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S
 
 if TYPE_CHECKING:  # matplotlib takes long to load
     from matplotlib.figure import Figure
@@ -101,16 +100,10 @@ def serving_options(given: Mapping[str, Any]) -> ServeOptions:
     return ServeOptions(**given)
 
 
-def serving_run(
-    options: ServeOptions,
-    progress: Progress | None = None,
-    requests_csv: Path | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
-) -> ServingRun:
+def serving_run(options: ServeOptions, execution: Execution) -> ServingRun:
     """Serve requests; all else as `serve_result`."""
     with stopwatch() as watch:
-        figures = serve_result(options, progress, requests_csv, checkpoint, checkpoint_every_s)
+        figures = serve_result(options, execution)
     return ServingRun(result=complete_serve(options, figures, watch.times))
 
 
@@ -140,4 +133,5 @@ def serve(
     """
     asked = {"model": model, "chip": chip, "scheduler": scheduler, **options}
     given = given_options(_COMMAND, ServeOptions, asked)
-    return serving_run(serving_options(given), progress, requests_csv, checkpoint)
+    how = Execution(progress=progress, requests_csv=requests_csv, checkpoint=checkpoint)
+    return serving_run(serving_options(given), how)

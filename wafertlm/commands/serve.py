@@ -93,12 +93,19 @@ def command(
     """
     from tlm.plotting import save
     from wafertlm.api.serving_run import serving_options, serving_run
+    from wafertlm.serving import Execution
 
     options = serving_options(given)
     if plot is not None:
         _check_plot(plot, options)
     with progress("requests") as bar:
-        run = serving_run(options, bar, requests_csv, checkpoint, checkpoint_every)
+        execution = Execution(
+            progress=bar,
+            requests_csv=requests_csv,
+            checkpoint=checkpoint,
+            checkpoint_every_s=checkpoint_every,
+        )
+        run = serving_run(options, execution)
     warn(run.warnings)
     emit(run.result, as_json, _render, out)
     if plot is not None:

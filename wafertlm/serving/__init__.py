@@ -1,6 +1,6 @@
 """Serving of language models' requests: the names for notebooks."""
 
 from wafertlm.asked.serve import ServeOptions
-from wafertlm.serving.run import complete_serve, serve_result
+from wafertlm.serving.run import Execution, complete_serve, serve_result
 
-__all__ = ["ServeOptions", "complete_serve", "serve_result"]
+__all__ = ["Execution", "ServeOptions", "complete_serve", "serve_result"]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,41 @@ from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import ProfileError, profile_error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """How a load is run, who is told of it and what is kept; changes no figure.
+
+    Attributes:
+        progress: Hears of finished and all requests of the current run.
+        requests_csv: Where a row per request goes, of a single seed.
+        checkpoint: Where the state of a single run is kept, which goes on from there if killed.
+        checkpoint_every_s: How often.
+    """
+
+    progress: Progress | None = None
+    requests_csv: Path | None = None
+    checkpoint: Path | None = None
+    checkpoint_every_s: float = CHECKPOINT_EVERY_S
+
+    def check(self, options: ServeOptions) -> None:
+        """Hold that the options ask for such a run.
+
+        Raises:
+            InputError: if not.
+        """
+        if self.requests_csv is not None and options.seeds > 1:
+            raise InputError("--requests-csv: holds the requests of one run; leave out --seeds")
+        if self.checkpoint is None and self.checkpoint_every_s != CHECKPOINT_EVERY_S:
+            found = self.checkpoint_every_s
+            raise InputError(f"--checkpoint-every: found {found}; needs --checkpoint")
+        if self.checkpoint is not None and (options.seeds > 1 or options.find_rate):
+            raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
+
+
+#: Nobody is told, nothing but figures is kept.
+PLAIN = Execution()
+
+
 class Served(NamedTuple):
     """A load that has run.
 
@@ -45,24 +81,12 @@ class Served(NamedTuple):
     result: dict[str, Any]
 
 
-def serve_result(
-    options: ServeOptions,
-    progress: Progress | None = None,
-    requests_csv: Path | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
-) -> dict[str, Any]:
+def serve_result(options: ServeOptions, execution: Execution = PLAIN) -> dict[str, Any]:
     """Run the load and return the command's options and figures: `served`."""
-    return served(options, progress, requests_csv, checkpoint, checkpoint_every_s).result
+    return served(options, execution).result
 
 
-def served(
-    options: ServeOptions,
-    progress: Progress | None = None,
-    requests_csv: Path | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
-) -> Served:
+def served(options: ServeOptions, execution: Execution = PLAIN) -> Served:
     """Run the load once for each seed.
 
     With several seeds every figure is their mean and ``ci95`` holds the intervals. With
@@ -73,20 +97,13 @@ def served(
 
     Args:
         options: What to run.
-        progress: Called with finished and all requests of the current run.
-        requests_csv: Where to write a row per request, of a single seed.
-        checkpoint: Where to keep the state of a single run, which goes on from there if killed.
-        checkpoint_every_s: How often.
+        execution: How.
 
     Raises:
         InputError: for options that do not fit together and unusable input.
     """
-    if requests_csv is not None and options.seeds > 1:
-        raise InputError("--requests-csv: holds the requests of one run; leave out --seeds")
-    if checkpoint is None and checkpoint_every_s != CHECKPOINT_EVERY_S:
-        raise InputError(f"--checkpoint-every: found {checkpoint_every_s}; needs --checkpoint")
-    if checkpoint is not None and (options.seeds > 1 or options.find_rate):
-        raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
+    execution.check(options)
+    progress, checkpoint = execution.progress, execution.checkpoint
     service = Service(options)
     if checkpoint is not None and is_custom(options.scheduler):
         raise InputError(
@@ -95,14 +112,14 @@ def served(
         )
     kept = None
     if checkpoint is not None:
-        run = _run_name(service, requests_csv is not None)
-        kept = Checkpoint(checkpoint, run, checkpoint_every_s)
+        run = _run_name(service, execution.requests_csv is not None)
+        kept = Checkpoint(checkpoint, run, execution.checkpoint_every_s)
     highest = highest_rate(service, progress) if options.find_rate else None
     rate = None if highest is None else highest.rate
     results: list[dict[str, Any]] = []
     made: dict[str, Counter[Hashable]] = {}
     for seed in options.every_seed:
-        with _rows(requests_csv, kept is not None) as rows:
+        with _rows(execution.requests_csv, kept is not None) as rows:
             watch = Watch(progress, rows, kept, made)
             results.append(service.run(seed, rate, watch))
     merged = mean_of_runs(results)
