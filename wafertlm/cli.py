@@ -6,7 +6,6 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from threading import Timer, main_thread
 from typing import NoReturn
 
@@ -15,6 +14,7 @@ import click
 from tlm.children import end_all
 from tlm.errors import InputError
 from tlm.scratch import drop_run_folders
+from wafertlm.commands import find_command
 from wafertlm.commands.examples import FIRST
 from wafertlm.commands.grouped import write_examples
 from wafertlm.output import CheckFailedError
@@ -59,9 +59,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             ctx.fail(f"unknown command '{name}'; known: {', '.join(COMMANDS)}")
-        command = import_module(f"wafertlm.commands.{name}").command
-        assert isinstance(command, click.Command)
-        return command
+        return find_command(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

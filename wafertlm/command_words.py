@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from wafertlm.asked.iteration import IterationOptions
 from wafertlm.asked.kernel import KernelOptions
 from wafertlm.asked.noc import NocOptions
 from wafertlm.asked.serve import ServeOptions
+from wafertlm.commands import find_command
 from wafertlm.commands.common import required
 
 #: Commands that others run in this process, and what their options are.
@@ -111,8 +111,7 @@ class CommandWords:
 
     @cached_property
     def _reader(self) -> click.Command:
-        reader: click.Command = import_module(f"wafertlm.commands.{self.command}").command
-        return reader
+        return find_command(self.command)
 
     @cached_property
     def _allowed(self) -> dict[str, click.Parameter]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tlm.errors import InputError, choose
+from wafertlm.commands import find_command
 from wafertlm.commands.config import option_values, words_of
 
 #: Options that say rows and columns.
@@ -29,7 +29,7 @@ def given_options(command: str, record: type, keywords: Mapping[str, Any]) -> di
     Raises:
         InputError: for an unknown keyword, or a value that the command would refuse.
     """
-    reader, known = _reader(command), _fields(record)
+    reader, known = find_command(command), _fields(record)
     values = dict(option_values(reader, _asked(keywords), command, known))
     try:
         with reader.make_context(command, [], default_map=values) as context:
@@ -52,12 +52,7 @@ def option_words(
         InputError: for an unknown command or keyword, or a value of another kind.
     """
     record = commands[choose("command", command, list(commands))]
-    return words_of(_reader(command), _asked(keywords), command, _fields(record))
-
-
-def _reader(command: str) -> click.Command:
-    reader: click.Command = import_module(f"wafertlm.commands.{command}").command
-    return reader
+    return words_of(find_command(command), _asked(keywords), command, _fields(record))
 
 
 def _fields(record: type) -> set[str]:

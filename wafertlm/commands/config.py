@@ -6,7 +6,6 @@ Options on the command line take the place of those in the file; paths are as th
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from tlm.errors import InputError, choose
+from wafertlm.commands import find_command
 from wafertlm.commands.repeated import options_of_result
 
 _COMMAND, _OPTIONS = "command", "options"
@@ -79,7 +79,7 @@ def config_text(context: click.Context) -> str:
     if words is not None and compared is not None:
         choose("command", compared, _comparable())
         listed = found.pop(words, [])
-        with _command(compared).make_context(compared, listed) as inner:
+        with find_command(compared).make_context(compared, listed) as inner:
             found[_OPTIONS] = _given(inner)
     return tomli_w.dumps(found)
 
@@ -178,7 +178,7 @@ def _as_words(found: dict[str, Any], told: str) -> list[str]:
     if compared not in (known := _comparable()):
         allowed = ", ".join(known)
         raise InputError(f"{told}: compared: found '{compared}'; allowed: {allowed}")
-    return words_of(_command(compared), inner, f"{told}: {_OPTIONS}")
+    return words_of(find_command(compared), inner, f"{told}: {_OPTIONS}")
 
 
 def words_of(
@@ -226,8 +226,3 @@ def _comparable() -> list[str]:
     from wafertlm.command_words import OPTIONS  # slow to import: only for comparisons
 
     return list(OPTIONS)
-
-
-def _command(name: str) -> click.Command:
-    found: click.Command = import_module(f"wafertlm.commands.{name}").command
-    return found
