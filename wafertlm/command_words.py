@@ -15,6 +15,7 @@ from wafertlm.asked.noc import NocOptions
 from wafertlm.asked.serve import ServeOptions
 from wafertlm.commands import find_command
 from wafertlm.commands.common import required
+from wafertlm.options import dashed
 
 #: Commands that others run in this process, and what their options are.
 OPTIONS: dict[str, type[Any]] = {
@@ -89,7 +90,7 @@ class CommandWords:
                 if name in known or not given:
                     continue
                 raise InputError(
-                    f"--{name.replace('_', '-')}: found with {self.told}; allowed: options of "
+                    f"{dashed(name)}: found with {self.told}; allowed: options of "
                     f"{self.command} on which figures depend"
                 )
             values = {name: value for name, value in context.params.items() if name in known}

@@ -6,6 +6,7 @@ from tlm.chips import AnyChip
 from tlm.chips.gpu import GpuBox
 from tlm.errors import InputError, choose
 from wafertlm.asked.mapped import ON_DIES, ROUTINGS
+from wafertlm.options import dashed
 from workloads.serving.price.die_links import Routing
 from workloads.serving.price.die_price import DieMapping
 
@@ -21,9 +22,7 @@ def die_mapping(options: Any, chip: AnyChip) -> DieMapping | None:
             of_tiles = name == "pp" and not isinstance(chip, GpuBox)
             if getattr(options, name) and not of_tiles:
                 chips = "chips of tiles" if name == "pp" else "wafers of dies, such as flat32-wafer"
-                raise InputError(
-                    f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with {chips}"
-                )
+                raise InputError(f"{dashed(name)}: found with '{chip.name}'; allowed: with {chips}")
         return None
     routing = options.routing or ROUTINGS[0]
     choose("routing", routing, ROUTINGS)

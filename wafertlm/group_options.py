@@ -7,6 +7,7 @@ from tlm.chips import AnyChip, Chip
 from tlm.chips.gpu import GpuBox
 from tlm.errors import InputError, choose
 from wafertlm.asked.mapped import ON_GROUPS, ON_POOLS
+from wafertlm.options import dashed
 from workloads.kernels.gemm.partition_plan import PARTITIONS
 from workloads.machine.groups import Parallel, most_tensor
 from workloads.machine.order import PLACEMENTS
@@ -39,7 +40,7 @@ def group_parallel(options: Any, chip: AnyChip, model: Model, pool: str = "") ->
         for name, given in (of_all | of_pools).items():
             if given is not None:
                 raise InputError(
-                    f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with one die "
+                    f"{dashed(name)}: found with '{chip.name}'; allowed: with one die "
                     "of tiles, such as npusim-large"
                 )
         return None

@@ -8,6 +8,7 @@ from tlm.memory.dram.devices import DEVICES
 from tlm.memory.dram.interleaved import InterleavedChannels
 from tlm.memory.dram.traffic import DramFigures, DramTraffic, figures
 from wafertlm.asked.memory import MemoryOptions
+from wafertlm.options import dashed
 
 _DEEPEST_QUEUE = 4096
 #: Options that some patterns alone have.
@@ -51,6 +52,6 @@ def _check_pattern(options: MemoryOptions) -> None:
         given = getattr(options, field)
         if given != getattr(plain, field) and options.pattern not in patterns:
             raise InputError(
-                f"--{field.replace('_', '-')}: found {given} with pattern {options.pattern}; "
+                f"{dashed(field)}: found {given} with pattern {options.pattern}; "
                 f"allowed: of {', '.join(patterns)}"
             )

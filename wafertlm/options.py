@@ -36,6 +36,11 @@ def parse_group(text: str | None) -> tuple[int, int] | None:
     return None if text in (None, "auto") else parse_grid("--group", text)
 
 
+def dashed(field: str) -> str:
+    """An option as the command line calls it, by its field, where no `Flag` gives another name."""
+    return "--" + field.replace("_", "-")
+
+
 class Flag(NamedTuple):
     """How a command calls a field of its options.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tlm.errors import InputError, check_range, choose, hold_least
 from wafertlm.asked import shared
 from wafertlm.asked.mapped import ON_POOLS, ROUTINGS
-from wafertlm.options import NAME_OR_FILE, Flag, parse_group
+from wafertlm.options import NAME_OR_FILE, Flag, dashed, parse_group
 from workloads.serving.schedulers import SCHEDULERS, is_custom
 
 if TYPE_CHECKING:  # slow to import: only to run
@@ -208,7 +208,7 @@ class ServeOptions:
         for field in fields(self):
             needed, value = _NEEDS.get(field.name), getattr(self, field.name)
             if needed is not None and value != field.default and not getattr(self, needed):
-                raise InputError(f"{_option(field.name)}: found {value}; needs {_option(needed)}")
+                raise InputError(f"{dashed(field.name)}: found {value}; needs {dashed(needed)}")
 
     def _check_pools(self) -> None:
         if self.is_disaggregated:
@@ -222,7 +222,7 @@ class ServeOptions:
             *ON_POOLS,
         ):
             if (value := getattr(self, name)) is not None:
-                raise InputError(f"{_option(name)}: found {value}; only {DISAGGREGATION} has pools")
+                raise InputError(f"{dashed(name)}: found {value}; only {DISAGGREGATION} has pools")
 
 
 def known_names() -> dict[str, list[str]]:
@@ -241,10 +241,6 @@ def known_names() -> dict[str, list[str]]:
         **shared.variant_names(),
         "routings": list(ROUTINGS),
     }
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _at_least(name: str, value: int | None, least: int) -> None:

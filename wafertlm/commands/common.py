@@ -11,7 +11,7 @@ import click
 
 from tlm.errors import InputError
 from tlm.files import hold_writable, hold_writable_folder
-from wafertlm.options import Flag
+from wafertlm.options import Flag, dashed
 from wafertlm.output import Result, emit
 
 _Command = Callable[..., None]
@@ -135,7 +135,7 @@ def _option(
     many = get_origin(kind) is tuple
     kind = next((each for each in get_args(kind) if each is not type(None)), kind)
     return click.option(
-        flag.name or f"--{name.replace('_', '-')}",
+        flag.name or dashed(name),
         name,
         type=_TYPES.get(kind, kind),
         is_flag=kind is bool,

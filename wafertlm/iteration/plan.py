@@ -16,6 +16,7 @@ from wafertlm.iteration.groups import GroupIteration
 from wafertlm.iteration.room import check_grid_room, tokens_of
 from wafertlm.iteration.wafer import WaferIteration
 from wafertlm.kernel.setup import Ground, Setup, grounded
+from wafertlm.options import dashed
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype, computed_dtype
@@ -99,8 +100,8 @@ def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
     mapping, parallel = die_mapping(options, chip), group_parallel(options, chip, model)
     for name in ("expert_parallel", "links"):
         if mapping is None and getattr(options, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option}: found with '{chip.name}'; allowed: with wafers of dies")
+            found = f"{dashed(name)}: found with '{chip.name}'"
+            raise InputError(f"{found}; allowed: with wafers of dies")
     wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
     if wafer is not None:
         of_regions = [

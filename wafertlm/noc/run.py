@@ -27,7 +27,7 @@ from tlm.interconnect.traffic import (
 from wafertlm.asked.noc import LEVELS, NocOptions, known_names
 from wafertlm.noc.networks import Network, custom_network, project_network, simulate_at
 from wafertlm.noc.software import addition_cycles, software_cycles
-from wafertlm.options import parse_grid
+from wafertlm.options import dashed, parse_grid
 from wafertlm.output import CheckFailedError, complete, log
 from wafertlm.stopwatch import Building
 from workloads.kernels.parts.software import KINDS as SOFTWARE
@@ -122,7 +122,7 @@ def _hold_of_one_kind(options: NocOptions) -> None:
     for allowed, names in others.items():
         for name in names:
             if (given := getattr(options, name)) != getattr(plain, name):
-                told = f"--{name.replace('_', '-')}: found {given} with {load}"
+                told = f"{dashed(name)}: found {given} with {load}"
                 raise InputError(f"{told}; allowed: with {allowed}")
 
 

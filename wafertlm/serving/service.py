@@ -18,7 +18,7 @@ from wafertlm.asked.mapped import ON_DIES, ON_GROUPS, ON_POOLS
 from wafertlm.asked.serve import MAPPED, ServeOptions
 from wafertlm.die_options import die_mapping
 from wafertlm.group_options import group_parallel
-from wafertlm.options import contents, recorded
+from wafertlm.options import contents, dashed, recorded
 from wafertlm.serving.load import Load
 from wafertlm.serving.measuring import hold_cost, level_runs
 from workloads.kernels.catalogue import KERNELS
@@ -252,7 +252,7 @@ class Service:
         """Schedulers that are of a user's files, by the options that name them."""
         asked = {name: getattr(self.options, name) for name in _SCHEDULERS}
         return {
-            name: PythonName.of(each, f"--{name.replace('_', '-')}")
+            name: PythonName.of(each, dashed(name))
             for name, each in asked.items()
             if each is not None and is_custom(each)
         }
@@ -375,7 +375,7 @@ class Service:
         for name in ("kv_sram_tokens", "expert_parallel", "link_bytes_per_s", "link_latency_s"):
             if (found := getattr(self.options, name)) is not None:
                 raise InputError(
-                    f"--{name.replace('_', '-')}: found {found} with groups of tiles; allowed: none"
+                    f"{dashed(name)}: found {found} with groups of tiles; allowed: none"
                 )
 
     def _group_pools(self, chip: Chip, network: Network | None, wanted: int) -> Pools:
