@@ -66,6 +66,19 @@ class OutputFile(click.Path):
         return path
 
 
+class PlotFile(OutputFile):
+    """A picture to write, in the format that its ending names."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        from tlm.plotting import FORMATS  # matplotlib takes long to load
+
+        path = super().convert(value, param, ctx)
+        if path.suffix not in FORMATS:
+            raise InputError(f"--plot: found '{path}'; allowed: an ending of {', '.join(FORMATS)}")
+        return path
+
+
 def _hold_alone(path: Path, option: str, context: click.Context) -> None:
     """Hold that no other option of the command writes to the same file."""
     other = context.meta.setdefault(f"{__name__}.written", {}).setdefault(path, option)

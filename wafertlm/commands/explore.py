@@ -9,13 +9,12 @@ from rich.table import Table
 
 from tlm.errors import InputError, check_range
 from wafertlm.command_words import OPTIONS
-from wafertlm.commands.common import OutputFile, WholeNumber, output_options
+from wafertlm.commands.common import OutputFile, PlotFile, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import CheckFailedError, Result, emit, progress
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers
 
-_PLOT_FORMATS = (".pdf", ".svg", ".png")
 _SHOWN = 20
 _MOST_WORKERS = 1000
 
@@ -86,7 +85,7 @@ def _known_names() -> dict[str, list[str]]:
 @click.option("--workers", type=WholeNumber(), help="Processes; one for each core if not given.")
 @click.option("--seed", type=WholeNumber(), help="Seed of the sampler, instead of the file's.")
 @click.option("--out", type=OutputFile(), help="Store the result (JSON).")
-@click.option("--plot", type=OutputFile(), help="Draw the trials (PDF, SVG or PNG).")
+@click.option("--plot", type=PlotFile(), help="Draw the trials (PDF, SVG or PNG).")
 @output_options(_known_names)
 def command(
     file: Path | None,
@@ -114,10 +113,6 @@ def command(
     ):
         if value is not None:
             check_range(option, value, least, most)
-    if plot is not None and plot.suffix not in _PLOT_FORMATS:
-        raise InputError(
-            f"--plot: found '{plot}'; allowed: an ending of {', '.join(_PLOT_FORMATS)}"
-        )
     with stopwatch() as watch, progress("trials") as bar:
         found = explored(
             file,

@@ -8,9 +8,14 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from tlm.errors import InputError
 from wafertlm.asked.serve import ServeOptions, known_names
-from wafertlm.commands.common import Number, OutputFile, options_of, output_options
+from wafertlm.commands.common import (
+    Number,
+    OutputFile,
+    PlotFile,
+    options_of,
+    output_options,
+)
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import chip_told
 from wafertlm.output import TIMES, Result, emit, progress, warn
@@ -67,7 +72,9 @@ _FILE = OutputFile()
 @click.command("serve", cls=GroupedCommand)
 @options_of(ServeOptions)
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
-@click.option("--plot", type=_FILE, help="Draw tokens over time, and by rate (PNG, SVG or PDF).")
+@click.option(
+    "--plot", type=PlotFile(), help="Draw tokens over time, and by rate (PNG, SVG or PDF)."
+)
 @click.option("--requests-csv", type=_FILE, help="Store a row per request.")
 @click.option("--checkpoint", type=_FILE, help="Keep the run's state, to go on from if killed.")
 @click.option(
@@ -92,12 +99,12 @@ def command(
     The load is a --trace or a --workload with --rate and --requests.
     """
     from tlm.plotting import save
-    from wafertlm.api.serving_run import serving_options, serving_run
+    from wafertlm.api.serving_run import hold_drawable, serving_options, serving_run
     from wafertlm.serving import Execution
 
     options = serving_options(given)
     if plot is not None:
-        _check_plot(plot, options)
+        hold_drawable(options.seeds)
     with progress("requests") as bar:
         execution = Execution(
             progress=bar,
@@ -110,12 +117,3 @@ def command(
     emit(run.result, as_json, _render, out)
     if plot is not None:
         save(run.plot(), plot)
-
-
-def _check_plot(path: Path, options: ServeOptions) -> None:
-    from tlm.plotting import FORMATS
-    from wafertlm.api.serving_run import hold_drawable
-
-    if path.suffix not in FORMATS:
-        raise InputError(f"--plot: found '{path}'; allowed: an ending of {', '.join(FORMATS)}")
-    hold_drawable(options.seeds)
