@@ -1,16 +1,16 @@
 """Checks of the kernels of a layer, and of the methods of a product side by side."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tlm.check import Finding, Report, Verdict, check_program, chip_limits, verdicts
 from wafertlm.kernel import Setup
+from wafertlm.output import Progress
 
 GEMM_METHODS = ("allgather-gemm", "summa", "cannon", "mesh-gemm")
 GEMV_METHODS = ("pipeline-gemv", "ring-gemv", "mesh-gemv")
 _LETTERS = "PLMR"
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wafertlm.output import Result, cost
+from wafertlm.output import TIMES, Result, cost
 
 if TYPE_CHECKING:  # matplotlib takes long to load
     from matplotlib.figure import Figure
 
 _MOST_ROWS = 60
-_BESIDE = ("command", "options", "provenance", "cpu_s", "wall_s", "compile_s")
+_BESIDE = ("command", "options", "provenance", *TIMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

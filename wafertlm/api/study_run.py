@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from tlm import children
 from tlm.errors import InputError, choose, hold_least
 from wafertlm.api.finished import FinishedRun
 from wafertlm.output import Progress, complete
@@ -121,12 +120,12 @@ def study(
 def study_result(
     name: str,
     *,
-    quick: bool = False,
-    seed: int = 0,
-    workers: int = 1,
-    kept: Path | None = None,
-    progress: Progress | None = None,
-    pool: Pool = children.pool,
+    quick: bool,
+    seed: int,
+    workers: int,
+    kept: Path | None,
+    progress: Progress | None,
+    pool: Pool,
 ) -> dict[str, Any]:
     """Run a study and return its figures; those of a run do not depend on ``workers``.
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from tlm.level_errors import Between
 from wafertlm.compare.cases import Ground, Work
+from wafertlm.output import TIMES
 from wafertlm.serving.run import Served
 
 #: Figures that are proportional to the inverse of times, and all that the error of a time is of.
@@ -15,8 +16,7 @@ _COUNTED = ("memory_bytes", "messages", "flit_hops", "packets", "offered")
 #: Parts of a result that are no figures to compare.
 _BESIDE = {
     "options", "contents", "provenance", "error", "notes", "kernels", "plan", "network", "tiles",
-    "memory", "capacity", "interval", "ci95", "seconds_low", "seconds_high", "timeline",
-    "cpu_s", "wall_s", "compile_s",
+    "memory", "capacity", "interval", "ci95", "seconds_low", "seconds_high", "timeline", *TIMES,
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import run_setup
 from wafertlm.kernel.setup import Execution, resolve
 from wafertlm.noc import NocOptions, run_noc
-from wafertlm.output import complete
+from wafertlm.output import Progress, complete
 from wafertlm.serving import ServeOptions, complete_serve
 from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.run import served
@@ -100,7 +100,7 @@ def run_comparison(
     command: str,
     variants: Sequence[Variant],
     watch: Stopwatch,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
     *,
     quick: bool = False,
 ) -> Comparison:

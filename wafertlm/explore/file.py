@@ -165,9 +165,9 @@ class ExploreFile(Table):
         """Paths of all figures that it needs."""
         return [*self.objectives, *self.constraints]
 
-    def needs(self, begin: str, end: str = "") -> bool:
-        """Whether some of these begin and end so."""
-        return any(path.startswith(begin) and path.endswith(end) for path in self.asked_figures)
+    def needs_gates(self, end: str = "") -> bool:
+        """Whether some of these are of gates, and end so."""
+        return any(is_of_gates(path) and path.endswith(end) for path in self.asked_figures)
 
     @property
     def batch(self) -> int:

@@ -92,7 +92,7 @@ class Question:
         except click.UsageError as error:
             raise InputError(error.format_message().rstrip(".")) from error
         asked = self.asked
-        counted = (asked.needs("gates."), asked.needs("gates.", ".toggles"))
+        counted = (asked.needs_gates(), asked.needs_gates(".toggles"))
         quick = asked.calibration == "quick"
         content = {
             "sources": _product(),

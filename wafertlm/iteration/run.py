@@ -1,6 +1,6 @@
 """One iteration of a model on a chip, kernel by kernel, each run as ``wafertlm kernel`` runs it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,8 @@ from wafertlm.iteration.result import IterationResult, Ran
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import hold_cost, run_setup
 from wafertlm.kernel.setup import PLAIN, Execution
+from wafertlm.output import Progress
 from workloads.models import find_model
-
-Progress = Callable[[int, int], None]
 
 
 def run_iteration(

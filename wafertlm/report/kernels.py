@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from wafertlm.kernel.binding import PART_NAMES, binding
+from wafertlm.kernel.binding import binding
 from wafertlm.report.records import Kernel
 from wafertlm.report.stored import Results
 from wafertlm.report.story import Answer, Bar, Cell, Column, Grid, error_cell
@@ -145,8 +145,3 @@ def _below(run: Kernel, runs: Collection[Kernel]) -> Kernel | None:
     level, _ = _place(run)
     more = [one for one in runs if _named(one) == _named(run) and _place(one)[0] < level]
     return min(more, key=lambda one: (-_place(one)[0], one.cycles), default=None)
-
-
-def parts_key() -> dict[str, str]:
-    """What the colours of a breakdown mean."""
-    return dict(PART_NAMES)

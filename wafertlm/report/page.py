@@ -9,12 +9,13 @@ from markupsafe import Markup
 
 import calibration
 from tlm.files import whole_file
+from wafertlm.kernel.binding import PART_NAMES
 from wafertlm.report.campaigns import campaigns
 from wafertlm.report.comparisons import comparison_answers
 from wafertlm.report.every import every_figure
 from wafertlm.report.explorations import exploration_answers
 from wafertlm.report.iterations import iteration_answers
-from wafertlm.report.kernels import kernel_answers, parts_key
+from wafertlm.report.kernels import kernel_answers
 from wafertlm.report.maps import map_parts, palette
 from wafertlm.report.others import other_answers
 from wafertlm.report.serving import serving_answers
@@ -93,7 +94,7 @@ def render_page(results: Results) -> str:
         every=every_figure(results),
         origins=[*_origins(results)],
         origin_columns=[Column(name, text=True) for name in _ORIGIN],
-        parts=parts_key(),
+        parts=PART_NAMES,
         palette=["#{:02x}{:02x}{:02x}".format(*each) for each in palette()],
     )
 

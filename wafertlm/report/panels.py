@@ -13,15 +13,14 @@ from matplotlib.figure import Figure
 from tlm.plotting import STYLE
 
 # Drawn in these colours, replaced by the page's text colour and its background.
-_INK, PAPER = "#010203", "#030201"
+INK, PAPER = "#010203", "#030201"
 _STYLE = STYLE | {
-    name: _INK
+    name: INK
     for name in (
         *("axes.edgecolor", "axes.labelcolor", "grid.color", "text.color"),
         *("xtick.color", "ytick.color"),
     )
 }
-INK = _INK
 # What matplotlib names that nothing refers to; names would be the same in every figure.
 _NAMES = re.compile(
     r' id="(?:figure|axes|patch|line2d|text|matplotlib\.axis|xtick|ytick|PathCollection'
@@ -50,7 +49,7 @@ def _svg(figure: Figure, described: str) -> Markup:
     # Without a date equal results give equal bytes.
     figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
-    text = text[text.index("<svg") :].replace(_INK, "currentColor").replace(PAPER, "var(--page)")
+    text = text[text.index("<svg") :].replace(INK, "currentColor").replace(PAPER, "var(--page)")
     text = _NAMES.sub("", re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL))
     text = re.sub(r' width="[^"]*pt" height="[^"]*pt"', "", text, count=1)
     label = Markup.escape(described)

@@ -32,8 +32,6 @@ class Error(_Record):
     """How far levels and profile are off, in per cent; None where nothing was compared."""
 
     level_pct: _Number | None = None
-    nearest_pct: _Number | None = None
-    worst_pct: _Number | None = None
     profile_pct: _Number | None = None
 
 
@@ -147,7 +145,6 @@ class HighestRate(_Record):
     """The highest rate that attains the objectives, and what was tried."""
 
     rate_rps: Annotated[float, Field(gt=0, lt=1e18)]
-    rate_scale: _Number | None = None
     burst: bool = False
     trials: Annotated[list[Trial], Field(min_length=1)]
 
@@ -248,7 +245,6 @@ class ComparedRun(_Record):
     """A variant of a comparison."""
 
     values: dict[str, Any]
-    result: dict[str, Any]
 
 
 class Comparison(Run):

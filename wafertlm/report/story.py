@@ -1,7 +1,7 @@
 """What a section of the report is made of: answers, tables, bars and figures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -117,7 +117,7 @@ class Answer:
     grids: Sequence[Grid] = ()
     panels: Sequence[Markup] = ()
     caption: str = ""
-    parts: Sequence[Markup] = field(default_factory=tuple)
+    parts: Sequence[Markup] = ()
 
     @property
     def short(self) -> str:

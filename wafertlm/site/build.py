@@ -42,10 +42,7 @@ ORDER = {
         "CONTRIBUTING.md",
     ),
     "Reference": (
-        *(
-            f"{_REFERENCE}/{name}.md"
-            for name in ("commands", "chips", "models", "routers", "results")
-        ),
+        *(f"{_REFERENCE}/{name}.md" for name in _GENERATED),
         "docs/kernels.md",
         "docs/iteration.md",
         "docs/serving.md",
