@@ -1,7 +1,7 @@
 """What several commands read alike."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +39,17 @@ def parse_group(text: str | None) -> tuple[int, int] | None:
 def dashed(field: str) -> str:
     """An option as the command line calls it, by its field, where no `Flag` gives another name."""
     return "--" + field.replace("_", "-")
+
+
+def joined_values(values: Iterable[str]) -> str:
+    """Values that an option takes in turn, as ``--vary`` has them: `separate_values` of it."""
+    texts = list(values)
+    return (";" if any("," in text for text in texts) else ",").join(texts)
+
+
+def separate_values(text: str) -> list[str]:
+    """Each of some values; those that have commas of their own are told apart by semicolons."""
+    return text.split(";" if ";" in text else ",")
 
 
 class Flag(NamedTuple):

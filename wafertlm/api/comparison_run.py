@@ -11,6 +11,7 @@ from wafertlm.api.keywords import option_words
 from wafertlm.command_words import OPTIONS
 from wafertlm.compare import gates_of, run_comparison, variants
 from wafertlm.compare.variants import varied
+from wafertlm.options import joined_values
 from wafertlm.output import Progress
 from wafertlm.stopwatch import stopwatch
 
@@ -113,7 +114,7 @@ def compare(
         InputError: for what the command refuses, with its message.
         CheckFailedError: if a network hangs, or Verilog is at fault.
     """
-    axes = [f"{_option(name)}={_joined(values)}" for name, values in vary.items()]
+    axes = [f"{_option(name)}={joined_values(map(_text, values))}" for name, values in vary.items()]
     words = option_words(command, OPTIONS, options)
     return comparison_run(
         command,
@@ -129,12 +130,6 @@ def compare(
 
 def _option(name: str) -> str:
     return name if name.startswith("set:") else name.replace("_", "-")
-
-
-def _joined(values: Iterable[object]) -> str:
-    """Values as they are written; what has commas of its own is told apart by semicolons."""
-    texts = [_text(value) for value in values]
-    return (";" if any("," in text for text in texts) else ",").join(texts)
 
 
 def _text(value: object) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tlm.errors import InputError
+from wafertlm.options import joined_values
 
 _ALLOWED = "allowed: a result of --json or --out"
 
@@ -64,10 +65,6 @@ def _of_comparison(options: Mapping[str, Any]) -> dict[str, Any]:
         first["set"] = [each for each in first["set"] if each.partition("=")[0] not in figures]
     return {
         "compared": options["command"],
-        "vary": [f"{name}={_joined(values)}" for name, values in varied.items()],
+        "vary": [f"{name}={joined_values(values)}" for name, values in varied.items()],
         "options": _given(first),
     }
-
-
-def _joined(values: list[str]) -> str:
-    return (";" if any("," in each for each in values) else ",").join(values)

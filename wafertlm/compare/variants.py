@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from tlm.errors import InputError, choose
 from wafertlm.command_words import OPTIONS, CommandWords
+from wafertlm.options import separate_values
 
 
 class Variant(NamedTuple):
@@ -57,7 +58,7 @@ def varied(vary: Sequence[str]) -> list[dict[str, Any]]:
 
 def _axis(text: str) -> tuple[str, list[str]]:
     name, _, rest = text.partition("=")
-    values = rest.split(";" if ";" in rest else ",")
+    values = separate_values(rest)
     if not name or len(values) < 2 or not all(values):
         raise InputError(f"--vary: found '{text}'; write OPTION=V1,V2, such as rtl=A.toml,B.toml")
     return name.removeprefix("--"), values
