@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +21,8 @@ TIMES = ("cpu_s", "wall_s", "compile_s")
 
 # Tables keep their columns together when piped into a file.
 _PIPED_WIDTH = 120
+# Between two lines of what goes on all the time.
+_SELDOM_S = 5.0
 # Names and paths of users may have brackets and colons, which Rich would take for its own.
 _AS_WRITTEN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 
@@ -171,6 +174,19 @@ def console() -> Console:
 def log(message: str) -> None:
     """A line of what is going on, on stderr."""
     Console(stderr=True, soft_wrap=True, **_AS_WRITTEN).print(message)
+
+
+class SeldomLog:
+    """A log that drops what comes soon after a line."""
+
+    def __init__(self) -> None:
+        self._due_s = -math.inf
+
+    def __call__(self, message: str) -> None:
+        """Say it, unless something was said just now."""
+        if time.monotonic() >= self._due_s:
+            log(message)
+            self._due_s = time.monotonic() + _SELDOM_S
 
 
 def warn(lines: Iterable[str]) -> None:

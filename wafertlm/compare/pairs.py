@@ -6,7 +6,6 @@ What runs is kept by its content: a router that was in one comparison costs noth
 import hashlib
 import json
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -22,14 +21,12 @@ from tlm.interconnect.handshake import DeadlockError
 from tlm.level_errors import Between
 from wafertlm.compare import cases
 from wafertlm.compare.cases import CASES, Case, Ground, Work, drawn_cases, planned
-from wafertlm.output import log
+from wafertlm.output import SeldomLog
 from workloads.kernels.catalogue import KERNELS
 from workloads.serving.price.level_runs import LevelRuns, RunLevel, sources_of_runs
 
 #: Of the cases that a comparison rests on; tests draw others.
 SEED = 5
-#: Seconds between two lines.
-_TOLD_EVERY_S = 5.0
 
 
 class Both(NamedTuple):
@@ -128,7 +125,7 @@ class Pairs:
         self._off = math.prod(1 + pct / 100 for pct in apart) - 1
         self.errors: dict[_Key, PairError] = {}
         self._why_not: dict[_Key, str] = {}
-        self._told = _Told()
+        self._kernel, self._log = "", SeldomLog()
 
     def measure(self, both: Iterable[Both]) -> None:
         """Measure all kernels of a run."""
@@ -136,7 +133,7 @@ class Pairs:
         for each in both:
             kernels.setdefault(_key(each.first, each.other), []).append(each)
         for number, (key, problems) in enumerate(kernels.items()):
-            self._told.kernel = f"{problems[0].first.kernel} ({number + 1} of {len(kernels)})"
+            self._kernel = f"{problems[0].first.kernel} ({number + 1} of {len(kernels)})"
             try:
                 self.errors[key] = self._measured(problems)
             except InputError as error:
@@ -216,7 +213,7 @@ class Pairs:
 
         def ran(level: RunLevel) -> tuple[int, int]:
             router = ground.routers if level == "at" else None
-            runs = LevelRuns(level, self._folder / level, self._told, router)
+            runs = LevelRuns(level, self._folder / level, self._tell, router)
             found = runs.ran(
                 f"{work.kernel} on {case.label}",
                 ground.chip,
@@ -230,6 +227,10 @@ class Pairs:
 
         perf, at = ran("at")
         return (perf, at) if self._level == "perf" else (ran("lt")[1], at)
+
+    def _tell(self, what: str) -> None:
+        """Say before a measurement what it is of."""
+        self._log(f"error of the change: {self._kernel}: {what}")
 
     def _cases(self, problems: Sequence[Both]) -> list[Case]:
         """Cases of a kernel, drawn once."""
@@ -273,14 +274,3 @@ def _read(path: Path) -> list[Case] | None:
         ]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-
-
-class _Told:
-    def __init__(self) -> None:
-        self.kernel, self._due_s = "", -math.inf
-
-    def __call__(self, what: str) -> None:
-        """Say before a measurement what it is of, unless something was said just now."""
-        if time.monotonic() >= self._due_s:
-            log(f"error of the change: {self.kernel}: {what}")
-            self._due_s = time.monotonic() + _TOLD_EVERY_S

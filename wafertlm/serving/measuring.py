@@ -1,16 +1,12 @@
 """Kernels that serving measures at a level: where that is kept, and what is told of it."""
 
-import math
-import time
 from collections.abc import Sequence
 
-from wafertlm.output import log
+from wafertlm.output import SeldomLog, log
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.level_runs import CountedRuns, LevelRuns, RunLevel
 from workloads.serving.price.models import OnTiles
 
-#: Seconds between two lines.
-_TOLD_EVERY_S = 5.0
 #: All kinds of kernels, of the least sizes.
 _ANY = Batch(((1, 0),), 1, 1, 2)
 
@@ -42,12 +38,10 @@ def hold_cost(prices: Sequence[OnTiles]) -> None:
 
 class _Told:
     def __init__(self, level: RunLevel) -> None:
-        self._level, self._measured, self._due_s = level, 0, -math.inf
+        self._level, self._measured, self._log = level, 0, SeldomLog()
 
     def __call__(self, what: str) -> None:
-        """Say before a measurement what it is of, unless something was said just now."""
-        if time.monotonic() >= self._due_s:
-            told = f"measured {self._measured} points of the grid; next: {what}"
-            log(f"level {self._level}: {told}")
-            self._due_s = time.monotonic() + _TOLD_EVERY_S
+        """Say before a measurement what it is of."""
+        told = f"measured {self._measured} points of the grid; next: {what}"
+        self._log(f"level {self._level}: {told}")
         self._measured += 1
