@@ -63,18 +63,6 @@ class DieMesh:
         """Number of dies."""
         return self.rows * self.cols
 
-    def link_ticks(self, units: int) -> int:
-        """Time that some units take on a link at the rate that its credits allow.
-
-        A buffer's worth of packets can be on the way until the first credit is back.
-        """
-        round_trip = self.hop_ticks + self.credit_ticks + self.packet_units * self.ticks_per_unit
-        packets = self.buffer_units // self.packet_units
-        per_buffer = packets * self.packet_units
-        if per_buffer * self.ticks_per_unit >= round_trip:
-            return units * self.ticks_per_unit
-        return -(-units * round_trip // per_buffer)
-
 
 def die_mesh(chip: Chip) -> DieMesh:
     """The mesh of dies of a chip's profile, in femtoseconds and bytes.

@@ -20,13 +20,11 @@ PORTS = len(MeshPort)
 class Law(NamedTuple):
     """Fields of `DieMesh`, for compiled code."""
 
-    cols: int
     ticks_per_unit: int
     port_ticks_per_unit: int
     hop_ticks: int
     ejection_ticks: int
     credit_ticks: int
-    packet_units: int
 
 
 class Message(IntEnum):
