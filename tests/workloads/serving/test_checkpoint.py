@@ -50,7 +50,7 @@ class Stopping(Checkpoint):
 
 
 def _uneven(batch: Batch) -> float:
-    return 0.01 * batch.new_tokens + 0.001 * batch.attention_pairs
+    return 0.01 * batch.new_tokens + 0.001 * (batch.prefill_pairs + batch.decode_pairs)
 
 
 def _serve(trace: Trace, scheduler: Scheduler, pools: bool, watch: Watch) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def test_a_link_that_cannot_be_is_refused(link: dict[str, float], message: str) 
 
 
 def _uneven(batch: Batch) -> float:
-    return 0.01 * batch.new_tokens + 0.001 * batch.attention_pairs
+    return 0.01 * batch.new_tokens + 0.001 * (batch.prefill_pairs + batch.decode_pairs)
 
 
 _LOADS = st.lists(

@@ -198,7 +198,7 @@ _WINDOWS = st.none() | st.builds(
 
 
 def _uneven(batch: Batch) -> float:
-    return 0.01 * batch.new_tokens + 0.001 * batch.attention_pairs
+    return 0.01 * batch.new_tokens + 0.001 * (batch.prefill_pairs + batch.decode_pairs)
 
 
 @settings(max_examples=250, deadline=None)
@@ -285,11 +285,11 @@ class WatchingRecorder(Recorder):
         super().first_token(request, now_ps)
         self.token_ps[request.index].append(now_ps)
 
-    def joined(self, request: Request, replica: int = 0) -> None:
+    def joined(self, request: Request, replica: int) -> None:
         super().joined(request, replica)
         self._members.add(request.index)
 
-    def decoded(self, now_ps: int, members: int, tokens: int, replica: int = 0) -> None:
+    def decoded(self, now_ps: int, members: int, tokens: int, replica: int) -> None:
         super().decoded(now_ps, members, tokens, replica)
         assert members == tokens == len(self._members)
         for index in self._members:

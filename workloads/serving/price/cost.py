@@ -92,11 +92,6 @@ class Batch(NamedTuple):
         own = self.decode_sequences * (width * (width + 1) // 2)
         return self.decode_context_tokens * width + own
 
-    @property
-    def attention_pairs(self) -> int:
-        """All pairs, in the layers that compute prompts."""
-        return self.prefill_pairs + self.decode_pairs
-
     def work(self, layers: int, window: SlidingWindow | None = None) -> Work:
         """What the batch is on a model of ``layers`` layers, some of which may have a window."""
         return work_of([self], layers, window)

@@ -11,11 +11,10 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from workloads.serving.price.cost import Float64s, Int64s
 
 POPULARITY_SIGMA = 1.4
-
-Float64s = NDArray[np.float64]
 
 
 @cache
@@ -80,7 +79,7 @@ def chosen(count: int, active: int, tokens: int, kept: int, *, hottest: bool) ->
     return Chosen(mean * kept, float(needed[0]), mean)
 
 
-def device_of(count: int, devices: int) -> NDArray[np.int64]:
+def device_of(count: int, devices: int) -> Int64s:
     """Expert parallelism: the device of each expert.
 
     They are dealt out in order of popularity, there and back, so that devices are as even as a

@@ -63,8 +63,8 @@ class GroupKernels:
         parallel: Parallel,
         network: Network,
         stretches: Sequence[tuple[range, int]],
-        kv_wanted_tokens: int = 0,
-        choices: Choices = KERNELS_OWN,
+        kv_wanted_tokens: int,
+        choices: Choices,
     ) -> None:
         if chip.memory is None:
             raise InputError(

@@ -70,8 +70,8 @@ class GroupPlanner:
         self,
         model: Model,
         stages: int,
-        micro_batch: int | None = None,
-        keepings: Sequence[Keeping] = (),
+        micro_batch: int | None,
+        keepings: Sequence[Keeping],
     ) -> None:
         self._model, self._micro_batch = model, micro_batch
         self.stretches = stretches_of(model.layers, stages)

@@ -120,15 +120,15 @@ class Recorder:
         if request.first_token_ps < 0:
             request.first_token_ps = now_ps
         else:
-            request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
+            request.late_token |= self._interval(now_ps - request.last_token_ps)
         request.last_token_ps = now_ps
         self._timeline.output(now_ps, 1)
 
-    def joined(self, request: Request, replica: int = 0) -> None:
+    def joined(self, request: Request, replica: int) -> None:
         """A request has joined a decoding set: that of a replica, if there are several."""
         self._set(replica).fresh[request.index] = request
 
-    def decoded(self, now_ps: int, members: int, tokens: int, replica: int = 0) -> None:
+    def decoded(self, now_ps: int, members: int, tokens: int, replica: int) -> None:
         """Every member of the decoding set has emitted a token or more, ``tokens`` in all."""
         own = self._set(replica)
         fresh = own.fresh
@@ -139,7 +139,7 @@ class Recorder:
                 own.last_late_step = own.steps
         if fresh:
             for request in fresh.values():
-                request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
+                request.late_token |= self._interval(now_ps - request.last_token_ps)
             fresh.clear()
         if tokens > members:  # those that come together have no time between them
             self._tbt.add(0, tokens - members)
@@ -153,7 +153,7 @@ class Recorder:
         intervals_ps: Sequence[int],
         times: Sequence[int],
         members: int,
-        replica: int = 0,
+        replica: int,
     ) -> None:
         """Every member has emitted a token after each interval, as many ``times`` one by one."""
         now_ps = begin_ps + intervals_ps[0]
@@ -277,9 +277,9 @@ class Recorder:
     def _set(self, replica: int) -> _DecodingSet:
         return self._sets.get(replica) or self._sets.setdefault(replica, _DecodingSet())
 
-    def _interval(self, interval_ps: int, count: int) -> bool:
+    def _interval(self, interval_ps: int) -> bool:
         """Keep an interval; tells whether it is longer than the objective."""
-        self._tbt.add(interval_ps, count)
+        self._tbt.add(interval_ps, 1)
         return interval_ps > self._tbt_limit_ps
 
     def _overloaded(self) -> bool:
