@@ -1,4 +1,4 @@
-"""Kernels on chips, at the level of detail that a question needs: the names for notebooks."""
+"""Kernels on chips, at the level of detail that a question needs."""
 
 from wafertlm.asked.kernel import KernelOptions
 from wafertlm.kernel.result import KernelResult

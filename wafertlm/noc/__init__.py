@@ -1,4 +1,4 @@
-"""Traffic and collectives on meshes of routers: the names for notebooks."""
+"""Traffic and collectives on meshes of routers."""
 
 from wafertlm.asked.noc import NocOptions
 from wafertlm.noc.run import NocResult, run_noc

@@ -1,4 +1,4 @@
-"""Serving of language models' requests: the names for notebooks."""
+"""Serving of language models' requests."""
 
 from wafertlm.asked.serve import ServeOptions
 from wafertlm.serving.run import Execution, complete_serve, serve_result
