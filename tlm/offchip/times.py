@@ -9,7 +9,6 @@ from functools import lru_cache, wraps
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import PARTS_OF_A_CYCLE
@@ -150,15 +149,12 @@ def load_times(timing: NocTiming, edge: Edge, flits: Any) -> LoadTimes:
     return LoadTimes(*(each if isinstance(each, int) else each[flits] for each in listed))
 
 
-def served_cycles(timing: NocTiming, edge: Edge, flits: Any) -> Any:
-    """`LoadTimes.served_cycles` alone."""
-    return served_by_length(timing, edge, int(flits.max()))[flits]
-
-
-def served_by_length(timing: NocTiming, edge: Edge, most: int) -> NDArray[np.float64]:
-    """The same by the length of a load, of all lengths up to one and some more."""
-    served: NDArray[np.float64] = _listed(timing, edge, 1 << most.bit_length()).served_cycles
-    return served
+def served_cycles(timing: NocTiming, edge: Edge, flits: Any, most: int | None = None) -> Any:
+    """`LoadTimes.served_cycles` alone, of lengths of which the ``most`` may be known."""
+    most = int(flits.max() if most is None else most)
+    if most >= _MOST_LISTED:
+        return _load_times(timing, edge, flits).served_cycles
+    return _listed(timing, edge, 1 << most.bit_length()).served_cycles[flits]
 
 
 def _load_times(timing: NocTiming, edge: Edge, flits: Any) -> LoadTimes:

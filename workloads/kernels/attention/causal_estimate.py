@@ -14,7 +14,7 @@ from tlm.compiled import allocating, forget_stale
 from tlm.compute.vector_unit import pass_cycles
 from tlm.interconnect.transfer_times import multicast_cycles_over, reduction_cycles_over
 from tlm.interconnect.zero_load import NocTiming
-from tlm.offchip.times import served_by_length
+from tlm.offchip.times import served_cycles
 from workloads.kernels.attention.flat_memory import brought_blocks
 from workloads.kernels.attention.flat_plan import FlatPlan
 from workloads.kernels.attention.plan import NAMES, Widths, flits_of, widths
@@ -24,7 +24,6 @@ _Cycles = NDArray[np.float64]
 _Counts = NDArray[np.int64]
 _Q, _K, _V, _O, _MASK, _UNSEEN, _TOTAL = range(len(NAMES))
 _BY_ROWS = _Q, _O, _UNSEEN, _TOTAL
-_NONE = np.zeros(0)
 
 
 class _Problem(NamedTuple):
@@ -62,8 +61,8 @@ class _Laws(NamedTuple):
 
     Attributes:
         matrix: Cycles of the products of a block, shape (plans,).
-        served: For which a channel is busy with so many flits; none without off-chip memory.
-        lengths: Flits of each of `NAMES`, shape (blocks, plans).
+        served: For which a channel is busy with each of `NAMES`, shape (blocks, plans).
+        totals: Flits of an element a row, shape (plans,).
         met: Until so many of them have come together and gone back, without what engines add,
             shape (columns of a group, flits).
         added: Columns that an engine adds meanwhile, shape (columns of a group,).
@@ -71,7 +70,7 @@ class _Laws(NamedTuple):
 
     matrix: _Counts
     served: _Cycles
-    lengths: _Counts
+    totals: _Counts
     met: _Cycles
     added: _Cycles
 
@@ -92,8 +91,12 @@ def roughly_fastest(problem: FlatPlan, cuts: _Counts, count: int) -> _Counts:
     matrix = place.matrix.gemm_cycles_over(rows, depth, keys)
     matrix = matrix + after.gemm_cycles_over(rows, keys, v_depth)
     lengths, most, most_total = _lengths(widths(problem), rows, keys)
-    served = _NONE if edge is None else served_by_length(place.timing, edge, most)
-    met, added = _meetings(place.timing, problem.method, place.cols, 1 << most_total.bit_length())
+    served = np.zeros(lengths.shape)
+    if edge is not None:
+        served = served_cycles(place.timing, edge, lengths, most)
+    met, added = _meetings(
+        place.timing, problem.method, place.cols, 1 << int(most_total).bit_length()
+    )
     channels = 0 if edge is None else edge.channels
     states = min(problem.turns, problem.heads)
     common = _Problem(
@@ -101,7 +104,7 @@ def roughly_fastest(problem: FlatPlan, cuts: _Counts, count: int) -> _Counts:
         edge is not None and edge.at_tiles, place.vector.lanes, place.vector.pipeline_cycles,
         shape.v_depth,
     )  # fmt: skip
-    laws = _Laws(matrix, served, lengths, met, added)
+    laws = _Laws(matrix, served, lengths[_TOTAL], met, added)
     found: _Counts = _fastest(common, cuts, laws, count)
     return found
 
@@ -181,7 +184,7 @@ def _rough(problem: _Problem, cuts: _Counts, laws: _Laws) -> _Cycles:
         lanes, behind = problem.lanes, problem.pipeline_cycles
         wide, column = pass_cycles(lanes, behind, rows, keys), pass_cycles(lanes, behind, rows, 1)
         deep = pass_cycles(lanes, behind, rows, problem.v_depth)
-        meeting = laws.met[across, laws.lengths[_TOTAL, plan]] + laws.added[across] * column
+        meeting = laws.met[across, laws.totals[plan]] + laws.added[across] * column
         softmax = 6 * wide + 9 * column + deep + 2 * meeting
         vector = items * softmax - streams * (6 * column + deep)
         vector = vector + 2 * streams * masked * wide
@@ -195,9 +198,10 @@ def _rough(problem: _Problem, cuts: _Counts, laws: _Laws) -> _Cycles:
             mask_tiles = _mask_tiles(problem, rows, keys, down, across)
             if problem.at_tiles:
                 of_rows = of_cols = every = mask_tiles = 1.0
-            of = laws.lengths[:, plan]
-            q, k, v = laws.served[of[_Q]], laws.served[of[_K]], laws.served[of[_V]]
-            o, mask, unseen = laws.served[of[_O]], laws.served[of[_MASK]], laws.served[of[_UNSEEN]]
+            q, k, v, o, mask, unseen = (
+                laws.served[_Q, plan], laws.served[_K, plan], laws.served[_V, plan],
+                laws.served[_O, plan], laws.served[_MASK, plan], laws.served[_UNSEEN, plan],
+            )  # fmt: skip
             brings = mask_tiles * mask + every * unseen
             served = loads * of_cols * (k + v) + streams * of_rows * (q + o) + masks * brings
             first, last = of_rows * q + of_cols * k + brings, of_rows * o
