@@ -1,5 +1,6 @@
 """The command `noc` on routers in Verilog that are not the project's."""
 
+import json
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
+from tests.conftest import Wafertlm
 from tests.specifications import LOCKED_TIMING
 from tests.wafertlm.test_noc import figures
 from tlm.calibrated import REPOSITORY, Parameter, load_result, source_hashes
@@ -33,7 +35,7 @@ def mask_spec(tmp_path: Path) -> str:
         multicast_flits=6,
         reduction_flits=3,
         not_represented=[],
-        results=[],
+        results=[load_result("unicast")],
     )
     calibration_file(spec).write_text(sealed(found))
     return str(spec.file)
@@ -155,12 +157,14 @@ def test_custom_routers_in_verilog_carry_the_messages_of_tiles(
     assert abs(rtl["cycles"] - at["cycles"]) < 0.2 * rtl["cycles"]
 
 
-def locked_spec(folder: Path, **fields: Any) -> str:
-    """The locked mesh with a calibration: what `wafertlm calibrate --rtl` finds, but for fields."""
+def locked_spec(folder: Path, off_pct: float = 0.0, **fields: Any) -> str:
+    """The locked mesh with a calibration: what is found, but for an error and some fields."""
     shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "locked_mesh", folder)
     spec = load_spec(folder / "locked_mesh.toml")
     law = {"serialisation_cycles": Parameter.exact(1, "cycles/flit")}
-    unicast = load_result("unicast").model_copy(update={"parameters": law})
+    unicast = load_result("unicast").model_copy(
+        update={"parameters": law, "max_abs_error_pct": off_pct}
+    )
     found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
         tools={},
@@ -192,6 +196,18 @@ def test_locked_channels_at_all_levels(
     assert light["latency_cycles"]["mean"] == pytest.approx(29, rel=0.03)
     assert not light["saturated"]
     assert figures(capsys, *options, "--traffic", "uniform", "--rate", "0.3")["saturated"]
+
+
+@pytest.mark.parametrize(("off_pct", "level"), [(12.5, "at"), (0.0, "at"), (12.5, "perf")])
+def test_how_far_the_model_is_off_is_told(
+    off_pct: float, level: str, wafertlm: Wafertlm, tmp_path: Path
+) -> None:
+    traffic = ("--traffic", "uniform", "--rate", "0.02", "--cycles", "500", "--level", level)
+    options = ("noc", "--rtl", locked_spec(tmp_path / "locked", off_pct), "--mesh", "4x4", *traffic)
+    error = json.loads(wafertlm(*options, "--json").stdout)["error"]
+    assert error == {"level_pct": None if level == "perf" else off_pct}
+    told = "error: up to 12.5 %, as in the worst of the calibration's blind checks."
+    assert (told in wafertlm(*options).stdout) == (level == "at" and off_pct > 0)
 
 
 @pytest.mark.parametrize(

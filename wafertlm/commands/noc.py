@@ -48,9 +48,18 @@ def _render(result: Result) -> RenderableType:
         elif name == "latency_cycles":
             for told, cycles in _latencies(result):
                 table.add_row(told, f"{cycles:,.6g}", "cycles")
-    saturated = result.get("saturated")
-    note = None if saturated is None else _NOTES[saturated]
-    return table if note is None else Group(table, note)
+    return Group(table, *_notes(result))
+
+
+def _notes(result: Result) -> Iterator[str]:
+    """What to make of the load, and how far the model is off where it is not exact."""
+    if (saturated := result.get("saturated")) is not None:
+        yield _NOTES[saturated]
+    if off_pct := result["error"]["level_pct"]:
+        yield (
+            f"error: up to {off_pct:.3g} %, as in the worst of the calibration's blind checks. "
+            "Percentiles and accepted loads were not compared."
+        )
 
 
 def _latencies(result: Result) -> Iterator[tuple[str, float]]:

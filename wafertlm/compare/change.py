@@ -59,12 +59,14 @@ class Ran(NamedTuple):
         between: Between what figures may lie, by name, where more than kernels makes them; None of
             runs whose time is that of their kernels alone.
         served: What served, if that is what ran.
+        unchecked: How the names of timed figures begin that the errors of the sources are not of.
     """
 
     result: dict[str, Any]
     sources: list[Source]
     between: Mapping[str, tuple[float, float]] | None = None
     served: Served | None = None
+    unchecked: tuple[str, ...] = ()
 
     @property
     def figures(self) -> dict[str, float | None]:
@@ -140,6 +142,8 @@ def _between(metric: str, ran: Ran, sources: Sequence[Source]) -> tuple[float, f
         return value, value
     ends = [(each.share, each.between) for each in sources if each.between is not None]
     if not metric.startswith(_TIMED) or len(ends) < len(sources):
+        return None
+    if sources and metric.startswith(ran.unchecked):
         return None
     less, more = (
         sum(share * (getattr(between, end) - 1) for share, between in ends)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tlm.calibrated import load_result
 from tlm.chips import find_chip
 from tlm.errors import InputError
 from tlm.interconnect.traffic import PATTERNS
@@ -29,8 +28,10 @@ from wafertlm.serving.run import served
 from wafertlm.stopwatch import Stopwatch
 from workloads.models import find_model
 
-#: Experiments that check the model of the project's mesh.
-_OWN_CHECKS = ("unicast", "contention", "multicast", "reduction", "traffic", "mix", "collective")
+#: Figures of a network that no calibration checks: all but cycles and mean latencies.
+_UNCHECKED = (
+    "accepted", "saturation", "source_queue_cycles", "latency_cycles.p", "latency_cycles.max",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,16 +164,13 @@ def _comparable(options: Any) -> Any:
 
 def _noc(options: NocOptions, watch: Stopwatch) -> Ran:
     ran = run_noc(options, watch.compiling)
-    network, level, off_pct, verilog = ran.network, options.level, 0.0, None
-    if level == "rtl":
-        verilog = network.rtl_hash
-    elif network.custom is not None:
-        off_pct = network.custom.worst_error_pct
-    else:
-        off_pct = max(load_result(name).max_abs_error_pct for name in _OWN_CHECKS)
-    ends = None if level == "perf" else between([LevelStep.anywhere(off_pct)], 1.0, 1.0)
+    network, off_pct = ran.network, ran.level_pct
+    verilog = network.rtl_hash if options.level == "rtl" else None
+    ends = None if off_pct is None else between([LevelStep.anywhere(off_pct)], 1.0, 1.0)
     asked = asdict(options) | {"rtl": None}
-    return Ran(ran.record({}), [Source(1.0, ends, (asked, network.timing, off_pct, verilog))])
+    source = Source(1.0, ends, (asked, network.timing, off_pct, verilog))
+    # A model that is exact to the cycle has all figures right.
+    return Ran(ran.record({}), [source], unchecked=_UNCHECKED if off_pct else ())
 
 
 def _kernel(options: KernelOptions, watch: Stopwatch) -> Ran:

@@ -8,7 +8,7 @@ from cosim.errors import HangError
 from cosim.spec.header import check_operations
 from cosim.spec.mesh import MeshSpec
 from cosim.spec.project import MeshParameters, mesh_timing, project_spec
-from tlm.calibrated import measured_rtl_hash
+from tlm.calibrated import load_result, measured_rtl_hash
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # reading calibrations takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
 _LONGEST_PACKET = 2**16 - 1
+#: Experiments that check the model of the project's mesh.
+_CHECKS = ("unicast", "contention", "multicast", "reduction", "traffic", "mix", "collective")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,13 @@ class Network:
     def rtl_hash(self) -> str:
         """Hash of all the Verilog that was measured, of custom routers with the specification."""
         return measured_rtl_hash() if self.custom is None else self.custom.rtl_hash
+
+    @property
+    def worst_error_pct(self) -> float:
+        """The worst error of its model at level `at` in the calibration's blind checks."""
+        if self.custom is not None:
+            return self.custom.worst_error_pct
+        return max(load_result(name).max_abs_error_pct for name in _CHECKS)
 
     @property
     def credit_timing(self) -> NocTiming:

@@ -63,6 +63,13 @@ class NocResult:
     network: Network
     figures: dict[str, Any]
 
+    @property
+    def level_pct(self) -> float | None:
+        """The worst error of the level in blind checks; None of closed forms, which had none."""
+        if self.options.level == "perf":
+            return None
+        return 0.0 if self.options.level == "rtl" else self.network.worst_error_pct
+
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
         """The result as ``wafertlm noc --json`` prints it.
 
@@ -72,7 +79,7 @@ class NocResult:
         return complete(
             "noc",
             self.options.recorded(),
-            self.figures,
+            self.figures | {"error": {"level_pct": self.level_pct}},
             times,
             rtl_hash=self.network.rtl_hash,
             calibration=self.network.calibration,

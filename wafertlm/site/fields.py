@@ -29,6 +29,7 @@ RESULTS = {
         "messages": "Of a collective: packets.",
         "flit_hops": "Of a collective: flits times links.",
         "deadlock": "Whether a collective hangs; the exit status is then 1.",
+        "error.level_pct": "Worst error of the level in blind checks; null of `perf`.",
     },
     "memory": {
         "bandwidth_fraction": "Of the channel's peak, in the middle 80 % of completions.",
