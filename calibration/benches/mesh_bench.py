@@ -6,6 +6,7 @@ that is no destination. A mesh that stands still is a result, not a failure: han
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +145,18 @@ def _ejections(packets: Packets, log: Log, wanted: Int64s, law: DataLaw) -> Int6
     lengths = packets.flits[wanted[:, 0]]
     node = np.repeat(wanted[:, 1], lengths).astype(np.uint64)
     if len(log) != len(packet) or (numbers != packet).any() or (log[:, 1] != node).any():
-        seen = {(int(a), int(b)) for a, b in zip(numbers, log[:, 1], strict=True)}
-        due = {(int(a), int(b)) for a, b in wanted}
+        seen = Counter((int(a), int(b)) for a, b in zip(numbers, log[:, 1], strict=True))
+        due = {(int(a), int(b)): int(c) for (a, b), c in zip(wanted, lengths, strict=True)}
+        # All packets may have come, with a flit twice in the place of another's.
+        uneven = [
+            f"{seen[each]} for {due[each]} flits of {each}"
+            for each in sorted(seen.keys() & due)
+            if seen[each] != due[each]
+        ]
         raise AssertionError(
             f"flits ejected: {len(log)}, expected {len(packet)}; (packet, node) missing "
-            f"{sorted(due - seen)[:3]}, never sent there {sorted(seen - due)[:3]}"
+            f"{sorted(due.keys() - seen)[:3]}, never sent there {sorted(seen.keys() - due)[:3]}"
+            + "".join(f", {each}" for each in uneven[:3])
         )
     data = law.received(packets, packet, flit, log[:, 4])
     _compare(packets, log, packet, flit, data, "ejected")

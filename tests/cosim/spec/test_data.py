@@ -96,6 +96,17 @@ def test_what_is_right_passes_and_a_changed_bit_does_not(
         judge(packets, log, wanted, law)
 
 
+def test_a_flit_that_comes_twice_for_one_that_is_lost_is_told() -> None:
+    """As many flits as expected, and of all packets: a buffer that overflows does that."""
+    packets = Packets.of([(0, 0, TileSet(range(1), range(1, 2)), 2)] * 2)
+    wanted = expected_deliveries(packets, COLS)
+    log = log_of(packets, OWN_LAW, 0, 0)
+    log[-1, 4] = log[-4, 4]
+    told = r"3 for 2 flits of \(0, 1\), 1 for 2 flits of \(1, 1\)"
+    with pytest.raises(AssertionError, match=told):
+        judge(packets, log, wanted)
+
+
 def _row(kind: PacketKind, flits: int = 3) -> Packets:
     goal = ReductionGoal(TileSet(range(1), range(4)), 0, kind)
     return Packets.of([(0, node, goal, flits) for node in range(4)])
