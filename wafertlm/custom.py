@@ -195,6 +195,7 @@ class CustomRouters:
             if isinstance(operation, Reduce):
                 self._check_operation(operation)
             for way in operation.ways() if isinstance(operation, Multicast | Reduce) else ():
+                self._check_own_copy(operation, way)
                 goal = _goal(operation, way, program.cols)
                 if goal in held:
                     continue
@@ -207,6 +208,19 @@ class CustomRouters:
                     f"{name}: found a kernel with a {in_words(goal, program.cols)}; "
                     f"{allowed(self.spec, goal)}"
                 )
+
+    def _check_own_copy(self, operation: Transfer, way: Way) -> None:
+        """Hold that a sender gets its copy: programs wait for it, and would for ever.
+
+        At levels `lt` and `perf` nothing would show that it never comes.
+        """
+        if self.timing.loopback or not isinstance(operation, Multicast) or not operation.forks:
+            return
+        if way.tile in way.members:
+            raise InputError(
+                f"{self.spec.file.name}: multicast.loopback: found 0, so that tile "
+                "{},{} gets no copy of its own multicast; the kernel waits for it".format(*way.tile)
+            )
 
     def _check_operation(self, reduce: Reduce) -> None:
         known = [each for each in self.spec.operations() if each in ("sum", "maximum")]

@@ -253,6 +253,24 @@ def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> No
     )
 
 
+@pytest.mark.parametrize("level", ["rtl", "at", "lt", "perf"])
+def test_a_kernel_that_waits_for_its_own_copy_is_refused_where_there_is_none(
+    kernel: Run, mask_spec: Path, level: str
+) -> None:
+    """It hung at `at`, with a traceback, and `lt` told cycles that it never takes."""
+    calibration = calibration_file(load_spec(mask_spec))
+    found = unsealed(calibration.read_text(), CustomCalibration)
+    silent = found.model_copy(update={"network": asdict(replace(MASK_TIMING, loopback=False))})
+    calibration.write_text(sealed(silent))
+    refused = kernel("summa", "--rtl", mask_spec, "--noc", level, status=2)
+    assert refused["stderr"] == (
+        "error: mask_mesh.toml: multicast.loopback: found 0, so that tile 0,0 gets no copy of its "
+        "own multicast; the kernel waits for it\n"
+    )
+    if level in ("at", "lt"):
+        assert kernel("mesh-gemm", "--rtl", mask_spec, "--noc", level)["cycles"] > 0
+
+
 @pytest.mark.parametrize("name", ["mesh-gemm", "cannon", "summa", "ring-gemv", "rms-norm"])
 def test_levels_above_know_a_custom_network(kernel: Run, mask_spec: Path, name: str) -> None:
     at, lt, perf = (
