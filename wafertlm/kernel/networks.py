@@ -1,5 +1,7 @@
 """A kernel's program on its network at levels `lt`, `at` and, packet by packet, in Verilog."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +12,7 @@ from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.lines import MeshPort
 from tlm.on_routers import run_on_routers
 from tlm.program import Program
+from tlm.program.steps import ProgramDeadlockError
 from wafertlm.asked.kernel import RTL
 from wafertlm.kernel.memory import NO_MEMORY, KernelMemory, memory_at
 from wafertlm.kernel.setup import PLAIN, Execution, Setup
@@ -62,8 +65,9 @@ def simulate(
     if noc == RTL:
         from wafertlm.kernel.cosim import run_at_rtl  # slow to import: only for Verilog
 
-        return run_at_rtl(setup, program, tile, memory, execution)
-    try:
+        with _told_hangs():
+            return run_at_rtl(setup, program, tile, memory, execution)
+    with _told_hangs():
         outcome, mesh = run_on_routers(
             program,
             setup.router,
@@ -72,9 +76,16 @@ def simulate(
             queues=setup.queues,
             offchip=memory.channels,
         )
-    except DeadlockError as error:
-        raise CheckFailedError(f"deadlock: {error}") from error
     return outcome, waits(mesh) if tile is None else None
+
+
+@contextmanager
+def _told_hangs() -> Iterator[None]:
+    """Fail the check where packets wait for each other for ever, or operations of a program do."""
+    try:
+        yield
+    except (DeadlockError, ProgramDeadlockError) as error:
+        raise CheckFailedError(f"deadlock: {error}") from error
 
 
 def waits(mesh: HandshakeMesh) -> dict[str, Any]:

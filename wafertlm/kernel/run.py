@@ -12,10 +12,12 @@ from tlm.tiles.mesh import can_have_tiles
 from tlm.tiles.programs import on_tiles
 from tlm.trace import link_flits
 from wafertlm.asked.kernel import RTL, KernelOptions
+from wafertlm.kernel.custom import custom_name
 from wafertlm.kernel.memory import KernelMemory, memory_at
 from wafertlm.kernel.networks import Timed, memory_cycles, simulate, without_memory
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.setup import PLAIN, Execution, Setup, resolve
+from wafertlm.kernel.units import hold_units
 from workloads.kernels.tile_jobs import on_own_tiles
 from workloads.machine.spent import Spent
 
@@ -44,6 +46,8 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
         hold_cost(setup.cost, levels.noc, execution)
         if levels.noc == "perf":
             return _closed_form(setup)
+        if levels.noc != "lt" and custom_name(setup.options.kernel) is not None:
+            hold_units(setup.program)
         return _whole_tiles(setup, execution) if levels.whole_tiles else _parts(setup, execution)
 
 

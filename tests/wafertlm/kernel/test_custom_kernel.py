@@ -97,6 +97,52 @@ def test_a_fault_names_the_file(
     assert ran.stderr.startswith(f"error: {file}: {message}")
 
 
+@pytest.mark.parametrize("level", ["rtl", "at", "lt"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('gives=("added",)', "gives=()"), "operation 1 (Reduce '') takes token 'added', which no"),
+        (
+            ('arrivals=("there",)', "arrivals=()"),
+            "operation 2 (Work '') takes token 'there', which no",
+        ),
+    ],
+)
+def test_a_unit_that_nobody_gives_is_told(
+    wafertlm: Wafertlm, tmp_path: Path, change: tuple[str, str], message: str, level: str
+) -> None:
+    """At `at` and on tiles in Verilog it ended with a traceback."""
+    file = tmp_path / "mine.py"
+    assert change[0] in _FILE.read_text()
+    file.write_text(_FILE.read_text().replace(*change))
+    ran = wafertlm("kernel", f"{file}:row_totals", *_ON, "--level", level)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert ran.stderr.splitlines()[-1].startswith(f"error: {message}")
+
+
+def test_operations_that_wait_for_each_other_fail_the_check(
+    wafertlm: Wafertlm, tmp_path: Path
+) -> None:
+    """The pass waits for what is given after the sums, and these for the pass."""
+    text = _FILE.read_text()
+    for old, new in (
+        ('gives=("added",)', 'takes=("back",), gives=("added",)'),
+        ('Work(Engine.CONTROL, roots, 1, takes=("there",))',
+         'Work(Engine.CONTROL, roots, 1, takes=("there",), gives=("on",)), '
+         'Work(Engine.VECTOR, roots, 1, takes=("on",)), '
+         'Work(Engine.VECTOR, everywhere, 1, gives=("fro",)), '
+         'Work(Engine.CONTROL, everywhere, 1, takes=("fro",), gives=("back",))'),
+        ('"there": Token()', '"there": Token(), **{n: Token() for n in ("back", "on", "fro")}'),
+    ):  # fmt: skip
+        assert old in text
+        text = text.replace(old, new)
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    ran = wafertlm("kernel", f"{file}:row_totals", *_ON, "--level", "at")
+    assert (ran.status, ran.stdout) == (1, "")
+    assert ran.stderr.splitlines()[-1].startswith("check failed: deadlock: operation 0 waits for ")
+
+
 def test_a_file_needs_a_name(wafertlm: Wafertlm) -> None:
     ran = wafertlm("kernel", "mine.py", *_ON)
     assert ran.stderr == "error: kernel: found 'mine.py'; write FILE.py:NAME\n"
