@@ -18,6 +18,7 @@ from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
 from tlm.interconnect import packets as network
 from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.packets import REDUCTIONS, PacketKind, Packets, TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Multicast, Program, Reduce, Send, Transfer
@@ -177,9 +178,7 @@ class CustomRouters:
             InputError: naming the first transfer that it cannot.
         """
         layout = FlitLayout(self.spec, program.rows, program.cols) if headers else None
-        # Depths bear on nothing that is held here.
-        shallow = replace(self.timing, fifo_depth=2, output_depth=0, tile_depth=None)
-        mesh = HandshakeMesh(program.rows, program.cols, shallow)
+        mesh: HandshakeMesh | None = None
         held: set[TileSet | network.ReductionGoal] = set()
         limit, name = self.spec.limits.packet_flits, self.spec.file.name
         for operation in program.within_tiles():
@@ -201,13 +200,26 @@ class CustomRouters:
                     continue
                 held.add(goal)
                 if layout is None or layout.names(goal):
-                    with _naming(name):
-                        mesh.check_meeting(goal)
+                    if isinstance(goal, network.ReductionGoal) and not self._combines_all:
+                        mesh = mesh or self._mesh(program)
+                        with _naming(name):
+                            mesh.check_meeting(goal)
                     continue
                 raise InputError(
                     f"{name}: found a kernel with a {in_words(goal, program.cols)}; "
                     f"{allowed(self.spec, goal)}"
                 )
+
+    @property
+    def _combines_all(self) -> bool:
+        """Whether a router may combine what all of its inputs bring."""
+        return self.timing.operand_limit >= len(MeshPort)
+
+    def _mesh(self, program: Program) -> HandshakeMesh:
+        """A mesh that knows which operands meet: one of half a million routers takes seconds."""
+        # Depths bear on nothing that is held there.
+        shallow = replace(self.timing, fifo_depth=2, output_depth=0, tile_depth=None)
+        return HandshakeMesh(program.rows, program.cols, shallow)
 
     def _check_own_copy(self, operation: Transfer, way: Way) -> None:
         """Hold that a sender gets its copy: programs wait for it, and would for ever.

@@ -253,6 +253,20 @@ def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> No
     )
 
 
+def test_routers_that_combine_all_inputs_are_checked_without_a_mesh(
+    kernel: Run, mask_spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mesh of half a million routers took seconds for each kernel of a wafer."""
+    made: list[object] = []
+    monkeypatch.setattr("wafertlm.custom.HandshakeMesh", lambda *asked: made.append(asked))
+    calibration = calibration_file(load_spec(mask_spec))
+    found = unsealed(calibration.read_text(), CustomCalibration)
+    able = found.model_copy(update={"network": asdict(replace(MASK_TIMING, operand_limit=5))})
+    calibration.write_text(sealed(able))
+    assert kernel("mesh-gemm-t", "--rtl", mask_spec, "--noc", "lt")["cycles"] > 0
+    assert made == []
+
+
 @pytest.mark.parametrize("level", ["rtl", "at", "lt", "perf"])
 def test_a_kernel_that_waits_for_its_own_copy_is_refused_where_there_is_none(
     kernel: Run, mask_spec: Path, level: str
