@@ -25,6 +25,7 @@ from tlm.program import Multicast, Program, Reduce, Send, Transfer
 from tlm.program.operations import Way
 from tlm.sealed import unsealed
 from wafertlm.output import log
+from wafertlm.unmodelled import unmodelled
 
 #: Names of the bounds in a calibration.
 _BOUNDS = {
@@ -131,6 +132,16 @@ class CustomRouters:
     def bounds_times(self) -> bool:
         """Whether that error leaves a time of which no more can be: one of less than all of it."""
         return self.worst_error_pct < 100
+
+    def why_unknown(self, level: str) -> str:
+        """Why the stored errors of a level are not of these routers; empty where they are."""
+        traits = unmodelled(self.timing) if level in ("lt", "perf") else []
+        if not traits:
+            return ""
+        return (
+            f"{self.spec.file.name} has {', '.join(traits)}: level {level} does not model that and "
+            "was compared on routers without; level at models it"
+        )
 
     def bound_flits(self, kind: PacketKind) -> int | None:
         """Longest packet of a kind: as found, of unicasts as specified; None: there is no bound."""

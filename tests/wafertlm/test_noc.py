@@ -8,6 +8,7 @@ import pytest
 
 from cosim.tiles.model import TileModel
 from tests.conftest import Wafertlm
+from tlm.calibrated import forget
 from tlm.interconnect.collectives import CollectiveTraffic
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 from wafertlm.cli import run
@@ -301,3 +302,25 @@ def test_what_has_no_meaning_is_refused(
     Path("a.csv").write_text("cycle,source,destinations,flits,kind\n0,0:0,0:3,4,unicast\n")
     assert run(["noc", "--mesh", "4x4", *asked]) == 2
     assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize("more", [("--level", "rtl"), ("--level", "at", "--fifo-depth", "8")])
+def test_edited_routers_name_the_way_that_takes_minutes(
+    wafertlm: Wafertlm, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """Half an hour of calibration was all that the message knew."""
+
+    def edited(sources: Any, folder: Any = None) -> list[str]:
+        return ["rtl/noc/router.sv"]
+
+    forget()
+    monkeypatch.setattr("tlm.calibrated.changed_sources", edited)
+    ran = wafertlm("noc", "--mesh", "4x4", "--traffic", "uniform", "--rate", "0.2", *more)
+    forget()
+    assert (ran.status, ran.stderr) == (
+        2,
+        "error: calibration 'unicast' is stale: rtl/noc/router.sv changed since it was measured; "
+        "run 'wafertlm calibrate', or try it in minutes on a copy: 'wafertlm show router mesh "
+        "--out FOLDER'; 'wafertlm calibrate --quick --store-quick --rtl FOLDER/mesh.toml'; "
+        "noc --rtl FOLDER/mesh.toml\n",
+    )

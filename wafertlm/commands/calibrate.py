@@ -30,9 +30,12 @@ def render(result: Result) -> RenderableType:
                 row["name"], each["name"], str(each["fit"]), str(each["check"]),
                 "-" if worst is None else f"{worst:.3g} %", each["status"],
             )  # fmt: skip
+        # Of a form that does not explain all scenes no parameter is what the router has.
+        states = {each["status"] for each in row["situations"]}
+        alone = "nearest found" if "not represented" in states else "exact"
         for name, found in row["parameters"].items():
             low, high = found["ci95"]
-            interval = "exact" if low == high else f"{low:g} to {high:g}"
+            interval = alone if low == high else f"{low:g} to {high:g}"
             parameters.add_row(
                 f"{row['name']}.{name}", f"{found['value']:g}", interval, found["unit"]
             )

@@ -16,19 +16,22 @@ def _render(result: Result) -> RenderableType:
     first, *others = (variant["values"] for variant in result["variants"])
     tables: list[RenderableType] = []
     for number, values in enumerate(others, start=1):
-        title = f"{result['options']['command']}: {_told(first)} to {_told(values)}"
+        command = result["options"]["command"]
+        title = f"{command}: {_told(first)} to {_told(values)}"
         changes = [each for each in result["changes"] if each["variant"] == number]
         pairs = [each for each in result["pairs"] if each["variant"] == number]
-        tables += [_changes(title, changes), *_measured(pairs)]
+        tables += [_changes(command, title, changes), *_measured(pairs)]
+        both = [result["variants"][each]["result"] for each in (0, number)]
+        tables += _unknown(command, changes, both)
     if result["gates"]:
         tables.append(_gates(result["gates"]))
     return Group(*tables)
 
 
-def _changes(title: str, changes: list[Result]) -> RenderableType:
+def _changes(command: str, title: str, changes: list[Result]) -> RenderableType:
     """Figures that change or may; names of those that do not stand below."""
     there = [each for each in changes if each["from"] is not None or each["to"] is not None]
-    same = [each for each in there if _is_same(each)]
+    same = [each for each in there if _is_same(command, each)]
     told = f"unchanged: {', '.join(each['metric'] for each in same)}" if same else None
     if len(same) == len(there):
         return f"{title}\n{told}"
@@ -37,7 +40,7 @@ def _changes(title: str, changes: list[Result]) -> RenderableType:
     for name in ("from", "to", "change", "by the levels' errors", "significant"):
         table.add_column(name, justify="right")
     for each in there:
-        if not _is_same(each):
+        if each not in same:
             table.add_row(each["metric"], *_row(each))
     return table
 
@@ -58,7 +61,22 @@ def _measured(pairs: list[Result]) -> list[str]:
     return told
 
 
-def _is_same(change: Result) -> bool:
+def _unknown(command: str, changes: list[Result], both: list[Result]) -> list[str]:
+    """Why bounds are not known, of routers that a level does not model."""
+    from wafertlm.compare.change import has_bounds  # slow to import: only to run
+
+    if all(each["low_pct"] is not None for each in changes if has_bounds(command, each["metric"])):
+        return []
+    notes = [each["error"].get("note") for each in both]
+    return [f"not known: {note}" for note in dict.fromkeys(notes) if note]
+
+
+def _is_same(command: str, change: Result) -> bool:
+    """Whether a figure is the same in both, and not only where errors are not known."""
+    from wafertlm.compare.change import has_bounds  # slow to import: only to run
+
+    if change["low_pct"] is None and has_bounds(command, change["metric"]):
+        return False
     return bool(change["from"] == change["to"] and not change["low_pct"] and not change["high_pct"])
 
 

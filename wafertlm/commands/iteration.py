@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 
 from wafertlm.asked.iteration import IterationOptions, known_names
@@ -46,7 +46,8 @@ def _render(result: Result) -> RenderableType:
     if idle := result.get("groups", {}).get("idle_tiles"):
         told.append(f"{idle:,} tiles of the chip stand still")
     table.caption = "\n".join(told)
-    return table
+    note = result["error"].get("note")
+    return Group(table, f"error level_pct: not known: {note}") if note else table
 
 
 @click.command("iteration", cls=GroupedCommand)

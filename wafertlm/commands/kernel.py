@@ -44,14 +44,16 @@ def _render(result: Result) -> RenderableType:
     if plan["engine_utilization"] is not None:
         table.add_row("plan: engine_utilization", f"{plan['engine_utilization']:.2%}")
     for kind, error in result["error"].items():
-        if kind != "rests_on":
+        if kind not in ("rests_on", "note"):
             table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
     for part in ("network", "memory", "tiles"):
         for name, value in result.get(part, {}).items():
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             if name != "table":
                 table.add_row(f"{part} {name}", shown)
-    return Group(table, binding(result).told)
+    note = result["error"].get("note")
+    told = [f"error level_pct: not known: {note}"] if note else []
+    return Group(table, *told, binding(result).told)
 
 
 @click.command("kernel", cls=GroupedCommand)

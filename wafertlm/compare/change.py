@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from tlm.level_errors import Between
 from wafertlm.compare.cases import Ground, Work
 from wafertlm.output import TIMES
+from wafertlm.serving.interval import FIGURES
 from wafertlm.serving.run import Served
 
 #: Figures that are proportional to the inverse of times, and all that the error of a time is of.
@@ -20,6 +21,13 @@ _BESIDE = {
 }  # fmt: skip
 
 
+def has_bounds(command: str, metric: str) -> bool:
+    """Whether bounds of a command's figure are told where errors are known."""
+    if command == "serve":
+        return metric.removesuffix(".mean") in FIGURES
+    return metric.startswith(_TIMED)
+
+
 class OnGround(NamedTuple):
     """A kernel of a chip of tiles, on whose small cases two variants can be held together.
 
@@ -27,11 +35,13 @@ class OnGround(NamedTuple):
         work: The kernel.
         ground: Where it runs.
         level: That of its network.
+        between: Between what its time may lie if routers are like those that were compared.
     """
 
     work: Work
     ground: Ground
     level: str
+    between: Between
 
 
 class Source(NamedTuple):

@@ -76,7 +76,8 @@ def _times(
     """
     before, low, high = [], [], []
     for one, two in both:
-        here = 1.0 if start is None or one.between is None else getattr(one.between, start)
+        mine = one.between if one.kernel is None else one.kernel.between
+        here = 1.0 if start is None or mine is None else getattr(mine, start)
         if one.rests_on == two.rests_on:
             there: Between | None = Between(here, here)
         else:
@@ -119,6 +120,8 @@ def _of_serving(first: Served, other: Served) -> Paired | None:
     figures: dict[str, tuple[float, float] | None] = {}
     # Of a kernel that nothing was measured of, something has to be known by itself.
     unknown = any(each.not_compared for each in (*mine, *its))
+    effects = (each.service.own_effect for each in (first, other))
+    unknown |= any(each is not None and not each.is_known for each in effects)
     if unknown and any(record["why_not"] for record in records):
         return Paired(None, figures, records)
     for name in FIGURES:

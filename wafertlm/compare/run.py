@@ -187,7 +187,8 @@ def _of_kernel(ran: KernelResult, share: float) -> Source:
     if custom is not None:
         routers = custom.rtl_hash if setup.levels.noc == "rtl" else custom.worst_error_pct
     source = Source(share, ran.between, (program, constants, routers))
-    if setup.unequal or setup.levels.compute != "at" or ran.between is None:
+    between = ran.between_as_compared
+    if setup.unequal or setup.levels.compute != "at" or between is None:
         return source
     options, plan = setup.options, setup.plan
     choices = setup.kernel.known(options.choices)
@@ -195,7 +196,7 @@ def _of_kernel(ran: KernelResult, share: float) -> Source:
     ground = Ground(setup.chip)
     if custom is not None:
         ground = Ground(setup.chip, setup.router, custom.worst_error_pct)
-    return source._replace(kernel=OnGround(work, ground, setup.levels.noc))
+    return source._replace(kernel=OnGround(work, ground, setup.levels.noc, between))
 
 
 def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:

@@ -209,6 +209,7 @@ class IterationResult:
             times: What it cost: ``Stopwatch.times``.
         """
         low, high = self.seconds_between or (None, None)
+        why = self.ground.why_unknown
         calibration, rtl_hash = self.ground.origin()
         profile = profile_error(self.ground.compared_as or "").pct
         figures = {
@@ -223,6 +224,7 @@ class IterationResult:
                 "level_pct": self.level_pct,
                 "profile_pct": profile,
                 "rests_on": self.rests_on,
+                **({"note": why} if why else {}),
             },
             **({} if self.wafer is None else self.wafer.record(self._of_wafer(None))),
             **({} if self.dies is None else self.dies.record()),

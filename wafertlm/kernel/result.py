@@ -59,12 +59,14 @@ class KernelResult:
         """``level_pct``, of the levels used, and ``profile_pct``, of the chip's profile.
 
         The first is against our RTL, of a foreign chip against level `at` at its constants; None
-        where nothing was compared. Where it was, ``nearest_pct`` is that of the case nearest to the
-        run, ``worst_pct`` that of the kernel's worst.
+        where nothing was compared, or only routers that are unlike (`Ground.why_unknown`). Where it
+        was, ``nearest_pct`` is that of the case nearest to the run, ``worst_pct`` that of the
+        kernel's worst.
         """
         known: dict[str, float | None] = {"level_pct": None}
         with stale_allowed(self.setup.options.allow_stale):
-            if (steps := self._steps) is not None:
+            steps = None if self.setup.why_unknown else self._steps
+            if steps is not None:
                 found = level_error(steps, self.setup.plan.balance, self.cycles)
                 names = ("level_pct", "nearest_pct", "worst_pct")
                 known = dict(zip(names, found, strict=True))
@@ -77,6 +79,11 @@ class KernelResult:
 
         Where the project's own chips were not held against our RTL, it is against level `at`.
         """
+        return None if self.setup.why_unknown else self.between_as_compared
+
+    @property
+    def between_as_compared(self) -> Between | None:
+        """The same as if routers were like those on which levels were compared."""
         with stale_allowed(self.setup.options.allow_stale):
             steps = self._steps
             steps = self._steps_to_at() if steps is None else steps
@@ -199,7 +206,8 @@ class KernelResult:
         names = ("cycles", "seconds", "utilization", "breakdown_cycles", "plan", "error")
         figures = {name: getattr(self, name) for name in names} | self.memory_figures
         tiles = None if setup.unequal is None else setup.unequal.figures()
-        figures["error"] = self.error | {"rests_on": self.rests_on}
+        note = {"note": setup.why_unknown} if setup.why_unknown else {}
+        figures["error"] = self.error | {"rests_on": self.rests_on} | note
         parts = {"network": self.network, "memory": self.memory, "tiles": tiles}
         figures |= {name: part for name, part in parts.items() if part is not None}
         figures["warnings"] = self.warnings
@@ -252,10 +260,12 @@ class KernelResult:
         return self._with_routers(rtl_steps(*of, alone=self.alone, memory=memory))
 
     def _steps_to_at(self) -> Steps | None:
-        """Nothing of a foreign chip was ever held against our RTL."""
+        """Nothing of a foreign chip was ever held against our RTL, but custom routers were."""
         setup, levels = self.setup, self.setup.levels
-        if setup.unequal or levels.compute != "at" or levels.noc not in ("lt", "perf"):
+        if setup.unequal or levels.compute != "at" or levels.noc == RTL:
             return None
+        if levels.noc == "at":
+            return None if setup.custom is None else self._with_routers([])
         memory = setup.place.offchip is not None
         of = setup.compared_as, setup.options.kernel, levels.noc
         return self._with_routers(chip_steps(*of, memory=memory, variant=self._variant))

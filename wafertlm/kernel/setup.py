@@ -150,6 +150,11 @@ class Ground:
         return chip_router(self.chip)
 
     @property
+    def why_unknown(self) -> str:
+        """Why stored errors of the network's level are not of its routers; empty where they are."""
+        return "" if self.custom is None else self.custom.why_unknown(self.levels.noc)
+
+    @property
     def queues(self) -> QueueTiming:
         """What engines take beside their work."""
         return FREE if self.tile is None else self.tile.queues

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cosim.errors import HangError, SimulationError
 from cosim.spec.project import MeshParameters
+from tlm.calibrated import load_result, stale_allowed
 from tlm.errors import InputError, check_range, choose
 from tlm.files import is_file
 from tlm.interconnect.calibration import rtl_timing
@@ -46,6 +47,10 @@ _MANY_PACKETS = 1_000_000
 _OF_COLLECTIVES = ("group", "source", "flits")
 _OF_PATTERNS = ("rate", "packet_flits", "multicast_fraction")
 _HANGS = (DeadlockError, HangError)
+_ON_A_COPY = (
+    "on a copy: 'wafertlm show router mesh --out FOLDER'; 'wafertlm calibrate --quick "
+    "--store-quick --rtl FOLDER/mesh.toml'; noc --rtl FOLDER/mesh.toml"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,8 @@ def _network(options: NocOptions) -> Network:
         )
     if options.rtl is not None:
         return _custom_network(options, options.rtl, rows, cols)
-    depth = rtl_timing().fifo_depth if options.fifo_depth is None else options.fifo_depth
+    measured = _measured_depth()
+    depth = measured if options.fifo_depth is None else options.fifo_depth
     check_range("--fifo-depth", depth, 2, _DEEPEST_FIFO)
     if options.stages not in (None, 1, 2):
         raise InputError(f"--stages: found {options.stages}; allowed: 1, 2")
@@ -153,6 +159,30 @@ def _network(options: NocOptions) -> Network:
     if options.unprotected:
         mesh = replace(mesh, cut_through=False)
     return project_network(mesh)
+
+
+def _measured_depth() -> int:
+    """Depth of the buffers of rtl/noc.
+
+    Raises:
+        InputError: if its measurement is stale; of edited routers with the short way to try them.
+    """
+    try:
+        return rtl_timing().fifo_depth
+    except InputError as error:
+        if not _is_edited():
+            raise
+        raise InputError(f"{error}, or try it in minutes {_ON_A_COPY}") from error
+
+
+def _is_edited() -> bool:
+    """Whether routers in Verilog are not those that were measured."""
+    with stale_allowed():
+        try:
+            changed = load_result("unicast").changed_sources()
+        except InputError:  # there is none
+            return False
+    return any(name.startswith("rtl/noc/") for name in changed)
 
 
 def _custom_network(options: NocOptions, spec_file: str, rows: int, cols: int) -> Network:

@@ -67,6 +67,8 @@ def not_known(service: Service) -> str:
     elif routers is not None and not routers.bounds_times:
         off_pct = f"{routers.worst_error_pct:.3g}"
         why = f"the calibration of {routers.spec.file.name} is {off_pct} % off at worst"
+    elif routers is not None and service.own_effect is not None and not service.own_effect.is_known:
+        why = f"{routers.why_unknown(service.options.level)}; {service.own_effect.told}"
     return f"level_pct and interval: not known: {why}" if why else ""
 
 

@@ -50,6 +50,14 @@ def notes_of_chip(service: Service) -> list[str]:
     return [*_area_notes(service), *idle, *_residency_notes(service)]
 
 
+def notes_of_routers(service: Service) -> list[str]:
+    """What prices do not model of custom routers, and how that is counted."""
+    routers, effect = service.custom, service.own_effect
+    if routers is None or effect is None or not effect.is_known:
+        return []
+    return [f"interval: {routers.why_unknown(service.options.level)}; {effect.told}"]
+
+
 def _area_notes(service: Service) -> list[str]:
     chip = service.chip
     if not isinstance(chip, Chip) or chip.area is None or core_mm2(chip) is not None:

@@ -17,7 +17,7 @@ from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import rests_on, time_error
 from wafertlm.serving.highest import highest_rate
 from wafertlm.serving.interval import Interval, interval
-from wafertlm.serving.notes import notes_of_chip, notes_of_load, warnings
+from wafertlm.serving.notes import notes_of_chip, notes_of_load, notes_of_routers, warnings
 from wafertlm.serving.objectives import missed
 from wafertlm.serving.service import Service, mean_of_runs
 from wafertlm.version import __version__
@@ -123,6 +123,10 @@ def served(options: ServeOptions, execution: Execution = PLAIN) -> Served:
             watch = Watch(progress, rows, kept, made)
             results.append(service.run(seed, rate, watch))
     merged = mean_of_runs(results)
+    if service.custom is not None and service.custom.why_unknown(options.level):
+        from wafertlm.serving.own_effect import own_effect  # slow to import: only to measure
+
+        service = service.with_effect(own_effect(service, made))
     error = time_error(service, made)
     between = Interval(None, error.notes)
     if error.pct is not None:
@@ -148,6 +152,7 @@ def served(options: ServeOptions, execution: Execution = PLAIN) -> Served:
         "notes": [
             f"accuracy: {profile.told}",
             *between.notes,
+            *notes_of_routers(service),
             *energy_notes(service.chip, merged["energy_j"]),
             *notes_of_load(merged),
             *missed(service, merged),

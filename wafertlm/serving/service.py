@@ -46,6 +46,7 @@ from workloads.serving.schedulers import Scheduler, SchedulerOptions, is_custom,
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
+    from wafertlm.serving.own_effect import OwnEffect
 
 #: What iterations of a run were made of, and how often, by pool.
 Made = Mapping[str, Counter[Hashable]]
@@ -91,6 +92,13 @@ class Service:
         self._served: ServingModel | None = None
         self._pools: Pools | None = None
         self._decode_chip: Chip | None = None
+        self.own_effect: OwnEffect | None = None
+        self._price_on(network)
+        self._check_custom()
+
+    def _price_on(self, network: Network | None) -> None:
+        """Make the prices, of custom routers on their network."""
+        options = self.options
         dies = die_mapping(options, self.chip)
         groups = 1 if dies is not None else options.expert_parallel or 1
         keeps = isinstance(self.chip, Chip) and self.chip.residency is not None
@@ -138,7 +146,6 @@ class Service:
             )
         if options.level != "perf":
             self._price_at(cast(RunLevel, options.level))
-        self._check_custom()
 
     @property
     def pools(self) -> list[ServingModel]:
@@ -185,6 +192,16 @@ class Service:
         """The same with other prices of the pools, or of all tiles."""
         other = copy(self)
         other._price_by(prices)
+        return other
+
+    def with_effect(self, effect: "OwnEffect") -> Self:
+        """The same with an error of prices that counts what their level does not model."""
+        other = copy(self)
+        other.own_effect = effect
+        if other.custom is not None:
+            network = other._network(other.custom)
+            off_pct = 100 * (effect.factor * (1 + network.error_pct / 100) - 1)
+            other._price_on(network._replace(error_pct=off_pct))
         return other
 
     def _price_at(self, level: RunLevel) -> None:

@@ -44,7 +44,8 @@ RESULTS = {
         "breakdown_cycles": "Exposed on the critical path: `compute`, `communication`, `memory`, "
         "`overhead`; they add up to `cycles`.",
         "plan": "Slices, blocks and groups, and `tile_bytes`, the memory of a tile.",
-        "error.level_pct": "How far the levels may be off our RTL: the most of the cases around.",
+        "error.level_pct": "How far the levels may be off our RTL: the most of the cases around. "
+        "Null of routers that the level does not model: `note` says why.",
         "error.nearest_pct": "The same of the nearest case.",
         "error.worst_pct": "The same of the worst case.",
         "error.profile_pct": "How far the chip's profile is from published measurements.",
@@ -76,7 +77,7 @@ RESULTS = {
         "seconds_low": "Lower end by the errors of the levels.",
         "seconds_high": "Upper end.",
         "energy_j": "Of the iteration; null where figures are missing, or what kernels move.",
-        "error.level_pct": "Error of the levels.",
+        "error.level_pct": "Error of the levels; where null `note` may say why.",
         "error.profile_pct": "As for a kernel.",
         "error.rests_on": "As for a kernel; of a wafer of dies, `links`, too.",
         "warnings": "What one should know of the figures.",
