@@ -5,53 +5,17 @@ No stored comparison of levels has them. So small cases of each kernel of the lo
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from tlm.chips import Chip
 from tlm.chips.parts import PacketRouter
 from wafertlm.compare.cases import Ground, Work
 from wafertlm.compare.pairs import Both, Pairs
+from wafertlm.serving.effect import OwnEffect
 from wafertlm.serving.service import Made, Service
 from wafertlm.unmodelled import without_unmodelled
 from workloads.machine.dtypes import activation_dtype
 from workloads.serving.price.mapping import Mapped
-
-
-class OwnEffect(NamedTuple):
-    """What was measured.
-
-    Attributes:
-        pct: By how much prices are off more than those of routers without the traits, in per cent.
-        cases: Of how many cases that is the worst.
-        kernels: Of how many kernels.
-        missing: Kernels that could not be measured: of them the worst of the others counts.
-    """
-
-    pct: float
-    cases: int
-    kernels: int
-    missing: tuple[str, ...] = ()
-
-    @property
-    def factor(self) -> float:
-        """By how much the error of prices grows."""
-        return 1 + self.pct / 100
-
-    @property
-    def is_known(self) -> bool:
-        """Whether anything was measured that is needed, and leaves a time at all."""
-        return self.pct < 100 and (self.kernels > 0 or not self.missing)
-
-    @property
-    def told(self) -> str:
-        """In words, as an end of a sentence on the routers."""
-        if not self.is_known:
-            return f"no case of {', '.join(self.missing)} shows what that does"
-        told = f"it changes {self.cases} small cases of {self.kernels} kernels by up to "
-        told += f"{self.pct:.2g} %, which is in the error"
-        if self.missing:
-            told += f", and counts for {', '.join(self.missing)}, which has too few cases"
-        return told
 
 
 def own_effect(service: Service, made: Made) -> OwnEffect:

@@ -19,6 +19,7 @@ from wafertlm.asked.serve import MAPPED, ServeOptions
 from wafertlm.die_options import die_mapping
 from wafertlm.group_options import group_parallel
 from wafertlm.options import contents, dashed, recorded
+from wafertlm.serving.effect import OwnEffect
 from wafertlm.serving.load import Load
 from wafertlm.serving.measuring import hold_cost, level_runs
 from workloads.kernels.catalogue import KERNELS
@@ -46,7 +47,6 @@ from workloads.serving.schedulers import Scheduler, SchedulerOptions, is_custom,
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
-    from wafertlm.serving.own_effect import OwnEffect
 
 #: What iterations of a run were made of, and how often, by pool.
 Made = Mapping[str, Counter[Hashable]]
@@ -194,7 +194,7 @@ class Service:
         other._price_by(prices)
         return other
 
-    def with_effect(self, effect: "OwnEffect") -> Self:
+    def with_effect(self, effect: OwnEffect) -> Self:
         """The same with an error of prices that counts what their level does not model."""
         other = copy(self)
         other.own_effect = effect
