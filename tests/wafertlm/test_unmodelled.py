@@ -14,6 +14,7 @@ from tlm.chips.parts import chip_router
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
 from wafertlm.compare import cases
+from wafertlm.serving.effect import OwnEffect
 from wafertlm.unmodelled import unmodelled, without_unmodelled
 
 SUMMA = ("kernel", "summa", "--chip", "flat32", "--grid", "4x4", "--shape", "256,256,256",
@@ -143,6 +144,18 @@ def test_an_iterations_error_is_not_known(wafertlm: Wafertlm, routers: dict[str,
     found = ran(wafertlm, *ITERATION, "--rtl", routers["fixed"])
     assert found["error"]["level_pct"] is found["seconds_low"] is found["seconds_high"] is None
     assert found["error"]["note"] == WHY.format("perf")
+
+
+@pytest.mark.parametrize(
+    ("effect", "told"),
+    [
+        (OwnEffect(120.0, 3, 1), "it changes small cases by up to 120 %, which bounds no time"),
+        (OwnEffect(0.0, 0, 0, ("summa",)), "no case of summa shows what that does"),
+    ],
+)
+def test_why_an_effect_bounds_nothing(effect: OwnEffect, told: str) -> None:
+    assert not effect.is_known
+    assert effect.told == told
 
 
 def test_serving_counts_what_the_traits_do_in_small_cases(

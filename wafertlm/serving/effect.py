@@ -31,6 +31,8 @@ class OwnEffect(NamedTuple):
     @property
     def told(self) -> str:
         """In words, as an end of a sentence on the routers."""
+        if self.pct >= 100:
+            return f"it changes small cases by up to {self.pct:.3g} %, which bounds no time"
         if not self.is_known:
             return f"no case of {', '.join(self.missing)} shows what that does"
         told = f"it changes {self.cases} small cases of {self.kernels} kernels by up to "

@@ -25,7 +25,7 @@ from workloads.models.operators import (
 from workloads.serving.price.experts import distinct_experts
 
 # Rounded to the nearest, too many as often as too few: tokens, and contexts of decoding requests,
-# are 1.6 % off at most. Tokens of prompt chunks, and what one sees in the mean, are 3.2 % off.
+# are 1.6 % off at most, tokens of prompt chunks, and what one of them sees in the mean, 3.2 %.
 BITS = 6
 PROMPT_BITS = 5
 _ALIKE = 16
